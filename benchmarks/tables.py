@@ -27,9 +27,9 @@ from sklearn.preprocessing import StandardScaler
 import nysboost as nb
 from nysboost.tables.codes import Codes
 from nysboost.tables.files import join_tables, open_table
+from nysboost.tables.gaps import is_gap
 from nysboost.tables.schema import Schema
 from nysboost.tables.targets import read_target
-from nysboost.tables.values import is_missing
 
 OURS = "NysBoost"
 GOALS = "goals: geometric mean 0.97, each 1.05, census_income 1.02"
@@ -77,7 +77,7 @@ def _pandas(table: Any) -> Any:
     frame = table.to_pandas()
     for name, column in frame.items():
         if column.dtype.kind not in "fiu":
-            frame[name] = column.mask(column.map(is_missing).astype(bool)).astype("category")
+            frame[name] = column.mask(column.map(is_gap).astype(bool)).astype("category")
     return frame
 
 

@@ -1,13 +1,15 @@
 """Models as ONNX files, which other programs and languages run without NysBoost.
 
 Everything is in float64. An array is one input ``X`` of shape (n, d); a data frame is an input of
-shape (n, 1) for each of its columns, named after it: numbers, truth values as 0 and 1, dates and
-durations in seconds, and text for categories. A gap is NaN, or an empty text.
+shape (n, 1) for each of its columns, named after it: numbers, truth values as 0 and 1, dates in
+seconds since 1970 (UTC), durations in seconds, and text for categories. A gap is NaN, or an empty
+text. The description of each input in the file says which of these it takes.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -27,6 +29,9 @@ from nysboost.methods.centres import Clustered
 from nysboost.methods.fourier import Waves
 from nysboost.numerics.arrays import Floats, dense, floats_on_host
 from nysboost.rows.files import as_path, atomic_file
+from nysboost.tables.categories import GAP, UNKNOWN, find_positions
+from nysboost.tables.columns import Column
+from nysboost.tables.cycles import CYCLES, DIGITS, Cycle
 from nysboost.user_error import import_optional
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}  # versions of operators that ONNX Runtime 1.14 and newer have
@@ -35,8 +40,20 @@ OPERATORS: dict[np.ufunc, str] = {
     np.add: "Add", np.subtract: "Sub", np.multiply: "Mul", np.divide: "Div", np.power: "Pow",
     np.matmul: "MatMul", np.absolute: "Abs", np.exp: "Exp", np.log: "Log", np.sqrt: "Sqrt",
     np.maximum: "Max", np.isnan: "IsNaN", np.greater: "Greater", np.invert: "Not",
-    np.bitwise_and: "And",
+    np.bitwise_and: "And", np.floor: "Floor", np.sin: "Sin", np.cos: "Cos",
+    np.rint: "Round",
 }  # fmt: skip
+
+INPUTS = {
+    "number": "a number; NaN where it is missing",
+    "boolean": "1 or 0; NaN where it is missing",
+    "date": "seconds since 1970-01-01 00:00 UTC; NaN where it is missing",
+    "duration": "seconds; NaN where it is missing",
+    "category": "text; empty where it is missing",
+}
+"""What the input of a column takes, by its kind."""
+
+OUTPUTS = ("prediction", "label", "probabilities", "features")
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
@@ -70,7 +87,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     check_is_fitted(model)
-    g = Graph()
+    g = Graph([str(name) for name in getattr(model, "feature_names_in_", ())])
     if isinstance(model, BaseNystroem):
         g.output("features", _transform(g, model))
     elif isinstance(model, KernelPCA):
@@ -103,36 +120,63 @@ class Tensor(NDArrayOperatorsMixin):
 
 
 class Graph:
-    """A graph of ONNX: call it with an operator and its inputs, tensors or arrays."""
+    """A graph of ONNX: call it with an operator and its inputs, tensors or arrays.
 
-    def __init__(self) -> None:
+    Names of inputs are those of columns. All other names inside begin with `prefix`, as no column
+    does, and an input whose name is empty or that of an output is named after its position.
+    """
+
+    def __init__(self, columns: Sequence[str] = ()) -> None:
         self._onnx: Any = import_optional("onnx")
-        parts: tuple[list[Any], ...] = ([], [], [], [])
-        self._nodes, self._arrays, self._inputs, self._outputs = parts
+        self._nodes: list[Any] = []
+        self._arrays: list[Any] = []
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+        self._columns = list(columns)
+        self.prefix = "nysboost/"
+        while any(name.startswith(self.prefix) for name in self._columns):
+            self.prefix += "/"
 
     def __call__(self, operator: str, *inputs: Any, **how: Any) -> Tensor:
         """Add a node, and return its result."""
         names = [part.name if isinstance(part, Tensor) else self._constant(part) for part in inputs]
-        result = f"{operator}_{len(self._nodes)}"
+        result = f"{self.prefix}{operator}_{len(self._nodes)}"
         self._nodes.append(self._onnx.helper.make_node(operator, names, [result], **how))
         return Tensor(self, result)
 
-    def input(self, name: str, width: int, kind: str = "DOUBLE") -> Tensor:
-        """Add an input of shape (n, width)."""
-        self._inputs.append(self._describe(name, kind, ["n", width]))
+    def input(self, name: str, width: int, kind: str = "number") -> Tensor:
+        """Add an input of shape (n, width) for numbers or a column of another kind."""
+        elements = "STRING" if kind == "category" else "DOUBLE"
+        self._inputs.append(self._describe(name, elements, ["n", width], INPUTS[kind]))
         return Tensor(self, name)
+
+    def column_input(self, j: int, kind: str) -> Tensor:
+        """Add an input for the column j of a data frame."""
+        name = self._columns[j]
+        if name in ("", *OUTPUTS):
+            given = f"column_{j}"
+            while given in self._columns:
+                given += "_"
+            warnings.warn(
+                f"Column {j} is called {name!r}, which ONNX does not take as the name of an input: "
+                f"it is the input {given!r}.",
+                stacklevel=4,
+            )
+            name = given
+        return self.input(name, 1, kind)
 
     def output(self, name: str, found: Tensor, kind: str = "DOUBLE", *, flat: bool = False) -> None:
         """Give a result, of shape (n,) or (n, m), its name."""
         self._nodes.append(self._onnx.helper.make_node("Identity", [found.name], [name]))
         self._outputs.append(self._describe(name, kind, ["n"] if flat else ["n", "m"]))
 
-    def _describe(self, name: str, kind: str, shape: Any) -> Any:
-        kinds = self._onnx.TensorProto
-        return self._onnx.helper.make_tensor_value_info(name, getattr(kinds, kind), shape)
+    def _describe(self, name: str, kind: str, shape: Any, said: str = "") -> Any:
+        elements = getattr(self._onnx.TensorProto, kind)
+        return self._onnx.helper.make_tensor_value_info(name, elements, shape, doc_string=said)
 
     def _constant(self, values: Any) -> str:
-        name, values = f"constant_{len(self._arrays)}", np.asarray(values)
+        name = f"{self.prefix}constant_{len(self._arrays)}"
+        values = np.asarray(values)
         values = np.ascontiguousarray(values, {"f": "f8", "i": "i8"}.get(values.dtype.kind))
         self._arrays.append(self._onnx.numpy_helper.from_array(values, name))
         return name
@@ -142,8 +186,10 @@ class Graph:
         if sum(len(array.raw_data) for array in self._arrays) > LARGEST:
             msg = "This model has more than 2 GB, too much for ONNX: fit one without leaves."
             raise ValueError(msg)
-        helper, parts = self._onnx.helper, (self._inputs, self._outputs, self._arrays)
-        graph = helper.make_graph(self._nodes, "nysboost", *parts)
+        helper = self._onnx.helper
+        graph = helper.make_graph(
+            self._nodes, "nysboost", self._inputs, self._outputs, self._arrays
+        )
         opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
         made = helper.make_model(graph, opset_imports=opsets, producer_name=SOFTWARE, ir_version=8)
         self._onnx.checker.check_model(made)
@@ -160,33 +206,76 @@ def _join(columns: Sequence[Tensor]) -> Tensor:
 
 def _read_rows(g: Graph, model: Any) -> Tensor:
     """Return the inputs as numbers, shape (n, width), by the codes of the model's table."""
-    codes, names = getattr(model, "_table", None), getattr(model, "feature_names_in_", None)
-    X = None if names is not None else g.input("X", model.n_features_in_)
+    codes = getattr(model, "_table", None)
+    names = getattr(model, "feature_names_in_", None)
+    X = None
+    if names is None:
+        X = g.input("X", model.n_features_in_)
+
     if codes is None or not codes.schema.columns:
-        X = X or _join([g.input(str(name), 1) for name in names or ()])
+        if X is None:
+            X = _join([g.column_input(j, "number") for j in range(model.n_features_in_)])
         medians = None if codes is None else codes.schema.medians
         return X if medians is None else g("Where", np.isnan(X), medians[None], X)
+
     parts: list[Tensor] = []
-    for j, (column, shown) in enumerate(zip(codes.schema.columns, codes.shown, strict=True)):
+    for j, column in enumerate(codes.schema.columns):
         if not column.used:
             continue
-        kind = "DOUBLE" if shown is None else "STRING"
-        x = g.input(column.name, 1, kind) if X is None else X.column(j)
-        if shown is None:
-            gaps = np.isnan(x)
-            parts.append(g("Where", gaps, [column.median], x) * [column.scale])
-            parts += [g("Where", gaps, 1.0, 0.0)] if column.gaps else []
+        x = g.column_input(j, column.kind) if X is None else X.column(j)
+        if column.kind == "category":
+            parts += _encode_category(g, x, column, codes.shown[j], codes.means[j])
         else:
-            parts += _encode_category(g, x, column, shown, codes.means[j])
+            parts += _encode_number(g, x, column)
     return _join(parts)
 
 
-def _encode_category(g: Graph, x: Tensor, column: Any, shown: Any, means: Any) -> list[Tensor]:
+def _encode_number(g: Graph, x: Tensor, column: Column) -> list[Tensor]:
+    """Return a number with the median for a gap, its indicator, and the cycles of a date."""
+    gaps = np.isnan(x)
+    parts = [g("Where", gaps, [column.median], x) * [column.scale]]
+    if column.gaps:
+        parts.append(g("Where", gaps, 1.0, 0.0))
+    for name in column.cycles:
+        phase = _phase(x, CYCLES[name])
+        angle = phase * (2 * np.pi)
+        codes = [phase, _round(np.sin(angle)), _round(np.cos(angle))]
+        parts += [g("Where", gaps, 0.0, code) for code in codes]
+    return parts
+
+
+def _phase(seconds: Any, cycle: Cycle) -> Any:
+    """Return the share of the period of a cycle that has passed."""
+    if cycle.step:
+        seconds = np.floor(seconds / cycle.step) * cycle.step
+    begin = np.floor(seconds / cycle.period) * cycle.period
+    return (seconds - begin) / cycle.period
+
+
+def _round(x: Any) -> Any:
+    """Return numbers with as many digits as `tables.cycles` gives them."""
+    unit = 10.0**DIGITS
+    return np.rint(x * unit) / unit
+
+
+def _encode_category(
+    g: Graph, x: Tensor, column: Column, shown: Sequence[int], means: Floats | None
+) -> list[Tensor]:
     """Return one-hot codes, and the means of the targets for a category with many values."""
-    keys, places = [*map(str, column.values), ""], [*range(len(column.values)), -1]
-    found = {"keys_strings": keys, "values_int64s": places, "default_int64": -2}
-    at = g("LabelEncoder", x, domain="ai.onnx.ml", **found)
-    parts = [g("Where", g("Equal", at, [shown]), 1.0, 0.0)] if shown else []
+    # ONNX takes no blanks away: values are known as they were written in fitting, too
+    written = [*map(str, column.values), *column.padded]
+    positions = [*range(len(column.values)), *find_positions(column.values, column.padded)]
+    at = g(
+        "LabelEncoder",
+        x,
+        domain="ai.onnx.ml",
+        keys_strings=[*written, ""],
+        values_int64s=[*positions, GAP],
+        default_int64=UNKNOWN,
+    )
+    parts = []
+    if shown:
+        parts.append(g("Where", g("Equal", at, [list(shown)]), 1.0, 0.0))
     if means is not None:  # whose last two rows, −2 and −1, are those of the unknown and of gaps
         parts.append(g("Gather", means, g("Reshape", at, [-1]), axis=0))
     return parts

@@ -18,7 +18,7 @@ from scipy.sparse import coo_array, csr_matrix
 
 import nysboost as nb
 from nysboost import cli
-from nysboost.tables.codes import _means
+from nysboost.tables.target_means import target_means
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))
@@ -85,14 +85,14 @@ def test_of_many_values_one_that_is_not_known_is_neither_a_gap_nor_another():
 
 def test_means_of_values_are_their_own_without_noise_and_else_drawn_towards_that_of_all():
     values, y = np.repeat(np.arange(50), 8), np.random.default_rng(0).normal(size=(400, 1))
-    exact = _means(values, 50, values[:, None] + 0.0, None)[:, 0]
+    exact = target_means(values, 50, values[:, None] + 0.0, None)[:, 0]
     np.testing.assert_allclose(exact, [*range(50), 24.5, 24.5])
     y += values[:, None] / 50
     groups = y.reshape(50, 8)
     raw, noise = groups.mean(axis=1) - y.mean(), groups.var(axis=1).mean()
     among = raw.var() - noise * 50 / 400  # less than what noise alone gives to 50 means of eight
     shrunk = y.mean() + raw * 8 / (8 + noise / among)
-    np.testing.assert_allclose(_means(values, 50, y, None)[:50, 0], shrunk)
+    np.testing.assert_allclose(target_means(values, 50, y, None)[:50, 0], shrunk)
 
 
 # Weights

@@ -29,11 +29,11 @@ from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import count_rows
 from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.codes import Codes
-from nysboost.tables.columns import summarise_columns
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import join_tables
 from nysboost.tables.rows import name_columns
 from nysboost.tables.schema import Schema
+from nysboost.tables.summaries import summarise_columns
 from nysboost.user_error import WRONG_CALL, WRONG_DATA, UserError, with_exit_code
 
 COPIES = 6

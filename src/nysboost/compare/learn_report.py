@@ -18,7 +18,7 @@ from nysboost.compare.page import Page, Section, Table
 from nysboost.compare.peers import CONSTANT
 from nysboost.numerics.indices import spaced_indices
 from nysboost.plots import CoverageDisplay
-from nysboost.tables.values import is_missing
+from nysboost.tables.gaps import is_gap
 
 EXAMINED = 500
 """Test rows at most that are drawn, and that effects are averaged over."""
@@ -124,7 +124,7 @@ def _show_features(problem: Problem, model: Any, table: Any) -> Section:
 def _find_effect(model: Any, table: Any, name: str) -> dict[Any, float]:
     """Return values of a column, with the mean prediction if all rows had each of them."""
     cells, place, effect = table.column(name).to_pylist(), table.column_names.index(name), {}
-    rows = {value: row for row, value in enumerate(cells) if not is_missing(value)}
+    rows = {value: row for row, value in enumerate(cells) if not is_gap(value)}
     values = sorted(rows, key=lambda v: (str(type(v)), v))
     for i in np.unique(np.linspace(0, len(values) - 1, 12).round().astype(int)):
         everywhere = table.column(name).take(np.full(len(table), rows[values[i]]))

@@ -26,10 +26,10 @@ from nysboost.numerics.random_state import RandomState, make_rng
 from nysboost.rows.lazy import gather, map_rows
 from nysboost.rows.recognise import to_table
 from nysboost.tables.codes import Codes
-from nysboost.tables.columns import summarise_columns
 from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, to_narwhals
 from nysboost.tables.rows import CHECKS, fit_codes
 from nysboost.tables.schema import Schema
+from nysboost.tables.summaries import summarise_columns
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -5,7 +5,7 @@ Dask is imported when a collection comes in, never before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeGuard, TypeVar
 from uuid import uuid4
@@ -52,6 +52,30 @@ def code_table(
         return X.map_partitions(function, *nodes, meta=meta)
     chunks = (X.chunks[0], (width,))
     return X.map_blocks(function, *nodes, chunks=chunks, dtype=meta.dtype, meta=meta)
+
+
+def code_parts(
+    X: Any,
+    function: Callable[..., Array],
+    lengths: Sequence[int],
+    width: int,
+    of_parts: Sequence[Any],
+    *shared: Any,
+) -> Any:
+    """Return function(part, its own value, *shared) of each part of a lazy table, side by side.
+
+    Parts have so many rows as `lengths` says, and the results `width` columns of floats.
+    """
+    import dask.array as da
+    from dask.delayed import delayed
+
+    nodes = [as_node(value, "codes") for value in shared]
+    call = delayed(function)
+    blocks = []
+    for part, own, n in zip(np.ravel(X.to_delayed()), of_parts, lengths, strict=True):
+        coded = call(part, as_node(own, "part"), *nodes)
+        blocks.append(da.from_delayed(coded, (n, width), dtype=np.float64))
+    return da.concatenate(blocks)
 
 
 def compute_parts(X: Any, function: Callable[[Any], T]) -> list[T]:

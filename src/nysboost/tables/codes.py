@@ -1,7 +1,8 @@
-"""Columns of any kind as numbers: one-hot codes, means of the target, filled gaps."""
+"""Columns of any kind as numbers: one-hot codes, means of the target, cycles, filled gaps."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,32 +11,31 @@ import numpy as np
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Floats, Indices
-from nysboost.numerics.magnitudes import column_sizes, positive_or_one
-from nysboost.rows.lazy import code_table
+from nysboost.numerics.magnitudes import column_sizes
+from nysboost.rows.checks import refuse_unequal
+from nysboost.rows.lazy import code_parts, code_table, compute_parts
 from nysboost.rows.recognise import make_rows
-from nysboost.tables.columns import is_far, say_far
+from nysboost.tables.categories import GAP
+from nysboost.tables.columns import Column, is_far, say_far
+from nysboost.tables.cycles import encode_cycles
 from nysboost.tables.frames import is_frame, list_column_names
 from nysboost.tables.schema import Schema
+from nysboost.tables.target_means import leading_targets, out_of_fold_means, target_means
 from nysboost.tables.values import FEW_VALUES
 
 MOST_COLUMNS = 1024
 """One-hot columns of all categories together: 100,000 rows of them take 800 MB."""
-
-FOLDS = 5
-"""Parts of the rows; the mean of the target for a row comes from those that it is not in."""
-
-MOST_TARGETS = 8
-"""Targets whose means stand for a category with many values: the most frequent classes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Codes:
     """How the columns of a schema become numbers.
 
-    A gap becomes the median of its column, with an indicator. A category becomes a column for each
-    value, or for the most frequent; for the others the mean of the target, drawn towards that of
-    all: (Σ w y + a ȳ) / (Σ w + a). `means` has for such a column those of the targets for each
-    value, an unknown one and the gap, shape (v + 2, t); all are None where there was no target.
+    A number keeps its value, and a gap becomes the median of its column, with an indicator beside
+    it. A date has its cycles beside it, as sine and cosine. A category becomes a column for each
+    value, or for the most frequent, and beside them the means of the targets for all its values.
+    `means` has for such a column those of the targets for each value, an unknown one and the gap,
+    shape (v + 2, t); all are None where there was no target.
     """
 
     schema: Schema
@@ -46,45 +46,86 @@ class Codes:
         """Return the codes of a schema, which know no targets."""
         return cls(schema, (None,) * len(schema.columns))
 
-    @classmethod
-    def train(
-        cls, schema: Schema, columns: list[Any], Y: Floats | None, weights: Floats | None
-    ) -> tuple[Codes, Floats]:
-        """Return the codes with means of Y, (n, t), and `columns` as numbers, out of fold."""
-        codes, Y = cls.of(schema), None if Y is None else _leading(Y)
-        means, apart = list(codes.means), list(codes.means)
-        for j, (column, shown) in enumerate(zip(schema.columns, codes.shown, strict=True)):
-            count = len(column.values)
-            if Y is not None and shown is not None and count > len(shown) - bool(column.gaps):
-                means[j] = _means(columns[j], count, Y, weights)
-                apart[j] = _out_of_fold(columns[j], count, Y, weights)
-        return cls(schema, tuple(means)), codes._numbers(columns, apart)
+    # What a row becomes
 
     @cached_property
     def shown(self) -> list[list[int] | None]:
-        """For each category the positions of values with a column, −1 for the gap."""
+        """For each category the positions of values with a column, −1 for the gap; else None."""
         columns = self.schema.columns
-        many = max(1, sum(c.kind == "category" for c in columns))
-        most = max(2, min(FEW_VALUES, MOST_COLUMNS // many))
-        often = [np.argsort(-np.array(c.counts), kind="stable")[:most] for c in columns]
+        n_categories = sum(column.kind == "category" for column in columns)
+        most = max(2, min(FEW_VALUES, MOST_COLUMNS // max(1, n_categories)))
         return [
-            [-1] * bool(c.gaps) + np.sort(frequent).tolist() if c.kind == "category" else None
-            for c, frequent in zip(columns, often, strict=True)
+            _choose_shown(column, most) if column.kind == "category" else None for column in columns
         ]
+
+    @cached_property
+    def many_valued(self) -> list[int]:
+        """Positions of the categories some of whose values have no column of their own."""
+        return [
+            j
+            for j, (column, shown) in enumerate(zip(self.schema.columns, self.shown, strict=True))
+            if shown is not None and len(column.values) > len(shown) - bool(column.gaps)
+        ]
+
+    @cached_property
+    def origins(self) -> Indices:
+        """For each number that a row becomes, the column of the table that it comes from."""
+        if not self.schema.columns:
+            return np.arange(self.schema.width)
+        none = np.empty(0)
+        widths = [
+            len(self._encode_column(j, none if column.used else None, means))
+            for j, (column, means) in enumerate(zip(self.schema.columns, self.means, strict=True))
+        ]
+        return np.repeat(np.arange(len(widths)), widths)
+
+    @cached_property
+    def gap_columns(self) -> Indices:
+        """Positions among a row's numbers of those that say whether a value is missing."""
+        positions = []
+        for j, column in enumerate(self.schema.columns):
+            if not (column.gaps and column.used):
+                continue
+            first = int(np.searchsorted(self.origins, j))
+            # a category begins with its gap, a number has it behind its value
+            positions.append(first if column.kind == "category" else first + 1)
+        return np.array(positions, dtype=np.intp)
+
+    # Encoding
 
     def __call__(self, X: Any, start: int = 0, missing: str = "fill") -> Any:
         """Return the rows of a table as numbers, shape (n, Σ columns of each)."""
-        numbers = not is_frame(X) and getattr(X.dtype, "kind", "") != "O"  # which is text
-        as_it_is = numbers and not self.schema.columns
-        columns = [] if as_it_is else self.schema.read(X, missing, start)
+        is_text = getattr(X, "dtype", None) is not None and X.dtype.kind == "O"
         if not self.schema.columns:
-            table = X if as_it_is else np.stack(columns, axis=1)
-            return _fill_array(table, self.schema.medians if missing == "fill" else None, start)
-        apart = [
-            None if means is None else means[values]  # from the end: −1 a gap, −2 unknown
-            for values, means in zip(columns, self.means, strict=True)
+            table = X
+            if is_frame(X) or is_text:
+                table = np.stack(self.schema.read(X, missing, start), axis=1)
+            medians = self.schema.medians if missing == "fill" else None
+            return _fill_array(table, medians, start)
+
+        columns = self.schema.read(X, missing, start)
+        row_means = [
+            None if means is None else means[positions]  # from the end: −1 a gap, −2 unknown
+            for positions, means in zip(columns, self.means, strict=True)
         ]
-        return self._numbers(columns, apart)
+        return self.encode(columns, row_means)
+
+    def encode(self, columns: Sequence[Any], row_means: Sequence[Floats | None]) -> Floats:
+        """Return columns that were read, and means of targets for each row, as one table."""
+        parts: list[Any] = []
+        for j, (values, means) in enumerate(zip(columns, row_means, strict=True)):
+            parts += self._encode_column(j, values, means)
+        return np.column_stack(parts).astype(np.float64, copy=False)
+
+    def _encode_column(self, j: int, values: Any, means: Floats | None) -> list[Any]:
+        """Return the numbers that a column becomes, each of shape (n,)."""
+        if values is None:
+            return []
+        shown = self.shown[j]
+        if shown is not None:
+            one_hot = [values == position for position in shown]
+            return one_hot + ([] if means is None else list(means.T))
+        return _encode_numbers(self.schema.columns[j], values)
 
     def code_lazily(self, X: Any, missing: str = "fill") -> Any:
         """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
@@ -98,44 +139,19 @@ class Codes:
             self.schema.match_names(list_column_names(X))
         return code_table(X, _code_part, len(self.origins), self, missing, meta=meta)
 
-    def _numbers(self, columns: list[Any], apart: list[Floats | None]) -> Floats:
-        """Return columns that were read, and the means for each row, as one table of numbers."""
-        parts = [self._parts(j, *pair) for j, pair in enumerate(zip(columns, apart, strict=True))]
-        return np.column_stack([x for part in parts for x in part]).astype(np.float64, copy=False)
 
-    def _parts(self, j: int, values: Any, means: Floats | None) -> list[Any]:
-        """Return the numbers that a column becomes, each of shape (n,)."""
-        column, shown = self.schema.columns[j], self.shown[j]
-        if values is None:
-            return []
-        if shown is not None:
-            return [*(values == place for place in shown), *(() if means is None else means.T)]
-        gaps = np.isnan(values)
-        numbers = np.where(gaps, column.median, values) * column.scale
-        return [numbers, gaps] if column.gaps else [numbers]
+def _choose_shown(column: Column, most: int) -> list[int]:
+    """Return the positions of the values of a category that get a column, the gap first."""
+    by_count = np.argsort(-np.array(column.counts), kind="stable")
+    frequent = np.sort(by_count[:most]).tolist()
+    return [GAP, *frequent] if column.gaps else frequent
 
-    @cached_property
-    def origins(self) -> Indices:
-        """For each number that a row becomes, the column of the table that it comes from."""
-        if not self.schema.columns:
-            return np.arange(self.schema.width)
-        none = np.empty(0)
-        widths = [
-            len(self._parts(j, none if column.used else None, means))
-            for j, (column, means) in enumerate(zip(self.schema.columns, self.means, strict=True))
-        ]
-        return np.repeat(np.arange(len(widths)), widths)
 
-    @cached_property
-    def gap_columns(self) -> Indices:
-        """Positions among a row's numbers of those that say whether a value is missing."""
-        pairs = enumerate(zip(self.schema.columns, self.shown, strict=True))
-        places = [
-            np.searchsorted(self.origins, j) + (shown is None)  # a category begins with its gap
-            for j, (column, shown) in pairs
-            if column.gaps and column.used
-        ]
-        return np.array(places, dtype=np.intp)
+def _encode_numbers(column: Column, values: Floats) -> list[Any]:
+    gaps = np.isnan(values)
+    numbers = np.where(gaps, column.median, values) * column.scale
+    indicator = [gaps] if column.gaps else []
+    return [numbers, *indicator, *encode_cycles(column.cycles, values)]
 
 
 def _code_part(part: Any, codes: Codes, missing: str) -> Any:
@@ -144,65 +160,124 @@ def _code_part(part: Any, codes: Codes, missing: str) -> Any:
     return codes(part, missing=missing)
 
 
+# Training rows, whose means of the targets come from other rows
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingCodes:
+    """The codes of a table, and for its own rows the means of the targets out of fold.
+
+    `row_means` has them for each category with many values, shape (n, t).
+    """
+
+    codes: Codes
+    row_means: Mapping[int, Floats]
+
+    @classmethod
+    def of(
+        cls, schema: Schema, positions: Mapping[int, Any], Y: Floats | None, weights: Floats | None
+    ) -> TrainingCodes:
+        """Compute means of Y, (n, t), for the categories whose `positions`, (n,), are given."""
+        means: list[Floats | None] = [None] * len(schema.columns)
+        row_means: dict[int, Floats] = {}
+        if Y is not None and positions:
+            Y = leading_targets(Y)
+            for j, of_column in positions.items():
+                n_values = len(schema.columns[j].values)
+                means[j] = target_means(of_column, n_values, Y, weights)
+                row_means[j] = out_of_fold_means(of_column, n_values, Y, weights)
+        return cls(Codes(schema, tuple(means)), row_means)
+
+    @classmethod
+    def of_lazy(
+        cls, schema: Schema, X: Any, Y: Floats | None, weights: Floats | None
+    ) -> tuple[TrainingCodes, list[int]]:
+        """Return the codes of a lazy table, and the number of rows of each of its parts.
+
+        Only the positions of categories with many values come here from where the parts are.
+        """
+        codes = Codes.of(schema)
+        if Y is None or not codes.many_valued:
+            return cls(codes, {}), []
+        parts: Any = compute_parts(X, PositionReader(codes))
+        lengths = [len(part[0]) for part in parts]
+        refuse_unequal(sum(lengths), len(Y))
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        positions = dict(zip(codes.many_valued, columns, strict=True))
+        return cls.of(schema, positions, Y, weights), lengths
+
+    def encode(self, columns: Sequence[Any], start: int = 0) -> Floats:
+        """Return rows that were read, the first of them the training row `start`, as numbers."""
+        n = next(len(column) for column in columns if column is not None)
+        row_means = [self._means_of_rows(j, start, n) for j in range(len(columns))]
+        return self.codes.encode(columns, row_means)
+
+    def _means_of_rows(self, j: int, start: int, n: int) -> Floats | None:
+        means = self.row_means.get(j)
+        return None if means is None else means[start : start + n]
+
+    def encode_table(self, X: Any, start: int = 0, missing: str = "fill") -> Floats:
+        """Return a part of the training table, from the row `start` on, as numbers."""
+        return self.encode(self.codes.schema.read(X, missing, start), start)
+
+    def code_lazily(self, X: Any, lengths: Sequence[int], missing: str) -> Any:
+        """Return the training table as a lazy array of numbers; a task gets its rows' means."""
+        if not self.row_means:
+            return self.codes.code_lazily(X, missing)
+        starts = np.cumsum([0, *lengths[:-1]])
+        of_parts = [
+            {j: means[start : start + n] for j, means in self.row_means.items()}
+            for start, n in zip(starts, lengths, strict=True)
+        ]
+        width = len(self.codes.origins)
+        return code_parts(X, _code_training_part, lengths, width, of_parts, self.codes, missing)
+
+
+@dataclass(frozen=True, eq=False)
+class PositionReader:
+    """Reads the positions of the values of categories with many values, shape (n,) each."""
+
+    codes: Codes
+
+    def __call__(self, part: Any) -> list[Indices]:
+        """Return the positions in one part of a table."""
+        columns = self.codes.schema.read(part)
+        return [columns[j].astype(np.int32) for j in self.codes.many_valued]
+
+
+def _code_training_part(
+    part: Any, row_means: Mapping[int, Floats], codes: Codes, missing: str
+) -> Floats:
+    if part.shape[0] == 0:
+        return np.empty((0, len(codes.origins)))
+    return TrainingCodes(codes, row_means).encode_table(part, missing=missing)
+
+
+# Arrays without a schema
+
+
 def _fill_array(X: Any, medians: Floats | None, start: int) -> Any:
     """Return an array of any namespace with medians for NaN; refuse codes for "no data"."""
     sizes = column_sizes(arrays.as_float(X))
     refuse_far(X, sizes, start)
     if medians is None or not np.isnan(sizes).any():
         return X
-    filled: Any
     if arrays.is_sparse(X):
         filled = X.tocsr(copy=True)
         gaps = np.isnan(filled.data)
         filled.data[gaps] = medians[filled.indices[gaps]]
-    else:
-        xp = arrays.namespace(X)
-        filled = xp.where(xp.isnan(X), arrays.like(medians, X), X)
-    return filled
+        return filled
+    xp: Any = arrays.namespace(X)
+    return xp.where(xp.isnan(X), arrays.like(medians, X), X)
 
 
 def refuse_far(X: Any, sizes: Floats, start: int, usual: float = 0.0) -> None:
     """Refuse a code for "no data" in an array or a CSR matrix, and say where it is."""
     finite = np.where(np.isfinite(sizes), sizes, 0.0)
     j = int(np.argmax(finite))
-    if is_far(finite[j], usual):
-        column = np.nan_to_num(arrays.floats_on_host(arrays.dense(X[:, j : j + 1]))[:, 0])
-        row = int(np.argmax(np.abs(column)))
-        raise ValueError(say_far(str(j), float(column[row]), start + row))
-
-
-def _leading(Y: Floats) -> Floats:
-    """Return at most `MOST_TARGETS` targets, those that vary most; one of two classes."""
-    if Y.shape[1] == 2 and np.allclose(Y.sum(axis=1), Y[0].sum()):
-        return Y[:, 1:]
-    return Y[:, np.sort(np.argsort(-Y.var(axis=0), kind="stable")[:MOST_TARGETS])]
-
-
-def _means(values: Any, count: int, Y: Floats, weights: Floats | None) -> Floats:
-    """Return the means of the targets for each value, drawn towards that of all."""
-    w = np.ones(len(Y)) if weights is None else weights
-    total = max(float(w.sum()), np.finfo(float).tiny)
-    prior = (w[:, None] * Y).sum(axis=0) / total
-    at = values % (count + 2)  # the last is that of a gap, before it the unknown
-    often = np.bincount(at, w, minlength=count + 2)
-    sums = np.stack([np.bincount(at, w * y, minlength=count + 2) for y in (Y - prior).T], axis=1)
-    squares = (w[:, None] * (Y - prior) ** 2).sum(axis=0) / total
-    raw = sums / np.maximum(often, np.finfo(float).tiny)[:, None]
-    # variance among means less that which noise alone gives them
-    between = (often[:, None] * raw**2).sum(axis=0) / total
-    noise = np.maximum(squares - between, 0.0)
-    among = np.maximum(between - noise * (often > 0).sum() / total, 1e-3 * squares)
-    a = noise / positive_or_one(among)
-    return np.asarray(prior + sums / np.maximum(often[:, None] + a, np.finfo(float).tiny))
-
-
-def _out_of_fold(values: Any, count: int, Y: Floats, weights: Floats | None) -> Floats:
-    """Return for each row the mean of its value among the rows of other folds."""
-    # shuffled: values that come again every fifth row would all be in one fold
-    fold = np.random.default_rng(0).permutation(len(Y)) % FOLDS
-    found = np.empty_like(Y)
-    for k in range(FOLDS):
-        here, rest = fold == k, fold != k
-        table = _means(values[rest], count, Y[rest], None if weights is None else weights[rest])
-        found[here] = table[values[here]]
-    return found
+    if not is_far(finite[j], usual):
+        return
+    column = arrays.floats_on_host(arrays.dense(X[:, j : j + 1]))[:, 0]
+    column = np.nan_to_num(column)
+    row = int(np.argmax(np.abs(column)))
+    raise ValueError(say_far(str(j), float(column[row]), start + row))

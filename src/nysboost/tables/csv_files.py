@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.tables import text_format, values
+from nysboost.tables import text_format
 from nysboost.tables.frames import check_names, refuse_unknown
+from nysboost.tables.gaps import NUMBER_MARKS, is_number_mark, is_program_mark
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import Row, TextFormat
-from nysboost.tables.values import MISSING_MARKERS, find_unit, in_usual_form
+from nysboost.tables.values import as_number, find_unit, in_usual_form, kind_of
 from nysboost.user_error import TableError
 
 READ_BYTES = 2**24
@@ -24,12 +25,16 @@ READ_BYTES = 2**24
 LOOKED_AT = 4096
 """Different values of a column that show whether it is numbers, but for some."""
 
+USUAL = ("separated by commas", "separated by tabs")
+
 
 @dataclass
 class CsvFile:
     """A text file of a table, read in batches, after a `header` of so many lines.
 
-    `numbers` are the columns of floats, with the unit that is written with them, or "".
+    `numbers` are the columns of floats, with the unit that is written with them, or "". Those that
+    are `exact` keep all digits of whole numbers. Marks of gaps in text are nulls, unless the model
+    whose file it is decides what they are (`keeps_marks`).
     """
 
     path: Path
@@ -40,6 +45,8 @@ class CsvFile:
     categories: Sequence[str] = ()
     notes: list[str] = field(default_factory=list)
     n: int | None = None
+    keeps_marks: bool = False
+    exact: Sequence[str] = ()
 
     def batches(
         self, columns: Sequence[str] | None = None, block: bytes | None = None
@@ -52,13 +59,26 @@ class CsvFile:
             yield pa.table({name: self.convert(name, column) for name, column in cells})
 
     def convert(self, name: str, text: Any) -> Any:
-        """Return an Arrow column of text as what it is: floats, text, a category."""
-        if name not in self.numbers:
-            return text.dictionary_encode() if name in self.categories else text
+        """Return an Arrow column of text as what it is: numbers, text, a category."""
+        if name in self.numbers:
+            return self._convert_numbers(name, text)
+        if not self.keeps_marks:
+            text = text_format.text_without_marks(text)
+        if name in self.categories:
+            return text.dictionary_encode()
+        return text
+
+    def _convert_numbers(self, name: str, text: Any) -> Any:
+        if name in self.exact:
+            whole = self.writing.whole_numbers(text)
+            if whole is not None:
+                return whole
         numbers = self.writing.numbers(text, self.numbers[name])
         if numbers is None:
-            raise TableError(self._wrong_cell(name))
+            raise TableError(self._say_wrong_cell(name))
         return numbers
+
+    # Reading
 
     def _text(
         self, columns: Sequence[str] | None = None, block: bytes | None = None
@@ -66,48 +86,101 @@ class CsvFile:
         """Read rows as batches of text."""
         import pyarrow as pa
         import pyarrow.compute as pc
+
+        batches = self._arrow_batches(columns, block)
+        if len(self.names) == 1:
+            batches = _without_last_blanks(batches)
+        try:
+            for batch in batches:
+                if any(pc.any(pc.match_substring(cells, "\n")).as_py() for cells in batch):
+                    self.refuse_open_quote()
+                if batch.num_rows:
+                    yield batch
+        except pa.ArrowInvalid as error:
+            raise TableError(self._say_what_arrow_says(str(error))) from error
+
+    def _arrow_batches(self, columns: Sequence[str] | None, block: bytes | None) -> Iterator[Any]:
+        import pyarrow as pa
         import pyarrow.csv as arrow
 
-        read = arrow.ReadOptions(
+        # an empty line of one column is a row, whose cell is null where no "" stands in it
+        one_column = len(self.names) == 1
+        reading = arrow.ReadOptions(
             block_size=READ_BYTES,
             column_names=list(self.names),
             skip_rows=self.header,
             encoding=self.writing.encoding,
         )
-        parse = arrow.ParseOptions(delimiter=self.writing.separator, newlines_in_values=True)
-        convert = arrow.ConvertOptions(
+        parsing = arrow.ParseOptions(
+            delimiter=self.writing.separator,
+            newlines_in_values=True,
+            ignore_empty_lines=not one_column,
+        )
+        conversion = arrow.ConvertOptions(
             column_types={name: pa.string() for name in self.names},
             include_columns=None if columns is None else list(columns),
+            null_values=[""],
+            strings_can_be_null=one_column,
+            quoted_strings_can_be_null=False,
         )
-        try:
-            with io.BytesIO(block) if block else text_format.open_unpacked(self.path) as stream:
-                for batch in arrow.open_csv(stream, read, parse, convert):
-                    if any(pc.any(pc.match_substring(cells, "\n")).as_py() for cells in batch):
-                        self.refuse_open_quote()
-                    if batch.num_rows:
-                        yield batch
-        except pa.ArrowInvalid as error:
-            raise TableError(self._sentence(str(error))) from error
+        stream = io.BytesIO(block) if block else text_format.open_unpacked(self.path)
+        with stream:
+            yield from arrow.open_csv(stream, reading, parsing, conversion)
+
+    def _rows(self, *, strict: bool = False) -> Iterator[Row]:
+        """Read the file again by Python, which knows the lines."""
+        stream = text_format.open_unpacked(self.path)
+        encoding = self.writing.encoding
+        with io.TextIOWrapper(stream, encoding, errors="replace", newline="") as text:
+            rows = text_format.read_rows(text, self.writing.separator, strict=strict)
+            yield from (row for row in rows if row[1] > self.header)
+
+    # Recognising
 
     def infer(self, units: Mapping[str, str]) -> None:
         """Decide from the first part of the file which columns are numbers, with these units."""
+        first = next(self._text())
+        for name in self.names:
+            if name in self.categories:
+                continue
+            cells = first.column(name)
+            unit = units[name]
+            numbers = self.writing.numbers(cells, unit)
+            if numbers is None:
+                # what is wrong is told when it is read
+                is_numbers = self._should_be_numbers(cells, unit)
+            else:
+                is_numbers = numbers.null_count < len(numbers)
+            if is_numbers:
+                self.numbers[name] = unit
+            if is_numbers and unit and numbers is not None:
+                self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
+
+    def _should_be_numbers(self, cells: Any, unit: str) -> bool:
+        """Return whether a column with a cell that is no number was meant to have numbers."""
         import pyarrow.compute as pc
 
-        first, how = next(self._text()), self.writing
-        other = replace(how, decimal="," if how.decimal == "." else ".", thousands="")
-        for name in (name for name in self.names if name not in self.categories):
-            cells, unit = first.column(name), units[name]
-            numbers = how.numbers(cells, unit)
-            if numbers is None:  # where they should be, what is wrong is told when it is read
-                found = pc.value_counts(how.in_usual_form(cells, unit).drop_null())[:LOOKED_AT]
-                some, counts = found.field("values").to_pylist(), np.array(found.field("counts"))
-                almost = values.kind_of(some, counts)[0] == "numbers, but"
-                if almost or other.numbers(cells) is not None:
-                    self.numbers[name] = unit
-            elif numbers.null_count < len(numbers):
-                self.numbers[name] = unit
-                if unit:
-                    self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
+        found = pc.value_counts(self.writing.in_usual_form(cells, unit).drop_null())[:LOOKED_AT]
+        values = found.field("values").to_pylist()
+        kind, _, _ = kind_of(values, np.array(found.field("counts")))
+        if kind == "numbers, but":
+            return True
+        other_mark = "," if self.writing.decimal == "." else "."
+        other = replace(self.writing, decimal=other_mark, thousands="")
+        return other.numbers(cells) is not None
+
+    def note_marks(self, columns: Sequence[Sequence[str]]) -> None:
+        """Say which marks in columns of numbers, but those of programs, are taken as gaps."""
+        for name, column in zip(self.names, columns, strict=True):
+            if name not in self.numbers:
+                continue
+            found = {cell.strip() for cell in column if is_number_mark(cell)}
+            marks = sorted(mark for mark in found if not is_program_mark(mark))
+            if marks:
+                said = ", ".join(map(repr, marks))
+                self.notes.append(
+                    f"Column {name!r} has numbers and {said}, taken as missing values."
+                )
 
     # Sentences
 
@@ -120,41 +193,76 @@ class CsvFile:
                     "end of a cell: close it, or take it out."
                 )
 
-    def _sentence(self, said: str) -> str:
+    def _say_what_arrow_says(self, said: str) -> str:
         """Return what Arrow says as a sentence that names the line."""
         ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
         if ragged:
-            lines = (end for _, end, row in self._rows() if row and len(row) != int(ragged[1]))
+            width = int(ragged[1])
+            lines = (end for _, end, row in self._rows() if row and len(row) != width)
             return (
                 f"{self.path} is ragged: line {next(lines, '?')} has {ragged[2]} cells, where "
-                f"{ragged[1]} were expected. Quote cells that hold a separator, or name it with "
+                f"{width} were expected. Quote cells that hold a separator, or name it with "
                 "--separator."
             )
         if "UTF8" in said or "encoding" in said.lower():
-            return f"{self.path} is not text in UTF-8: say what it is, --encoding latin-1 say."
+            return (
+                f"{self.path} is not valid UTF-8: pass its encoding, for example --encoding "
+                "latin-1."
+            )
         return f"{self.path} cannot be read as a table: {said}"
 
-    def _wrong_cell(self, name: str) -> str:
-        at, how = self.names.index(name), re.compile(self.writing.pattern, re.ASCII)
-
-        def is_wrong(cell: str) -> bool:
-            text = in_usual_form(cell, self.numbers[name])
-            return not how.fullmatch(text) and text.lower() not in MISSING_MARKERS
-
-        cells = ((line, row[at]) for _, line, row in self._rows() if row and at < len(row))
-        line, cell = next((c for c in cells if is_wrong(c[1])), ("?", "a value"))
+    def _say_wrong_cell(self, name: str) -> str:
+        line, cell = self._find_wrong_cell(name)
         return (
             f"Column {name!r} of {self.path} has {cell!r:.60} in line {line}, which is not a "
             "number: correct it or leave it empty. In a fit, --category makes the column a "
             "category, and --drop-column leaves it out."
         )
 
-    def _rows(self, *, strict: bool = False) -> Iterator[Row]:
-        """Read the file again by Python, which knows the lines."""
-        stream, how = text_format.open_unpacked(self.path), self.writing
-        with io.TextIOWrapper(stream, how.encoding, errors="replace", newline="") as text:
-            rows = text_format.read_rows(text, how.separator, strict=strict)
-            yield from (row for row in rows if row[1] > self.header)
+    def _find_wrong_cell(self, name: str) -> tuple[int | str, str]:
+        """Return the line of the first cell of a column that is no number, and the cell."""
+        j = self.names.index(name)
+        pattern = re.compile(self.writing.pattern, re.ASCII)
+        for _, line, row in self._rows():
+            if not row or j >= len(row):
+                continue
+            text = in_usual_form(row[j], self.numbers[name])
+            if not pattern.fullmatch(text) and text.lower() not in NUMBER_MARKS:
+                return line, row[j]
+        return "?", "a value"
+
+
+def _without_last_blanks(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches of one column without the empty lines at the end of the file."""
+    held: list[Any] = []
+    for batch in batches:
+        blank = np.asarray(batch.column(0).is_null())
+        there = np.flatnonzero(~blank)
+        end = int(there[-1]) + 1 if len(there) else 0
+        if end:
+            yield from held
+            yield batch.slice(0, end)
+            held = []
+        if end < batch.num_rows:
+            held.append(batch.slice(end))
+
+
+# Opening
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first row of a text file, the line that it ends in, and columns of the rows after it."""
+
+    first: list[str]
+    line: int
+    columns: list[list[str]]
+    n_rows: int
+
+    def has_lines_in_cells(self) -> bool:
+        """Return whether a cell has several lines."""
+        columns = [self.first, *self.columns]
+        return any("\n" in cell for column in columns for cell in column)
 
 
 def open_csv(
@@ -164,49 +272,89 @@ def open_csv(
     text, encoding = text_format.decode_beginning(path, writing.encoding)
     if not text.strip():
         raise TableError(f"{path} is empty.")
+
+    # how it is written
     told = re.match(r'"?sep=(.)"?\r?\n', text)  # which Excel writes
-    separator = writing.separator or (told[1] if told else text_format.find_separator(text))
-    lines = text_format.read_rows(io.StringIO(text, newline=""), separator)
-    rows = [(end, row) for _, end, row in lines if row][bool(told) :]
-    if len(rows) > 2 and len(text) >= text_format.HEAD_BYTES:
-        rows = rows[:-1]  # which may be cut
-    (line, first), *rest = rows
-    columns = [[row[j] for _, row in rest if j < len(row)] for j in range(len(first))]
-    units = [find_unit(column) for column in columns]
+    separator = writing.separator
+    if not separator:
+        separator = told[1] if told else text_format.find_separator(text)
+    beginning = _read_beginning(text, separator, skip_first=told is not None)
+    units = [find_unit(column) for column in beginning.columns]
     writing = replace(writing, separator=separator, encoding=encoding)
-    writing = text_format.find_decimal(columns, units, writing, schema)
-    known = {c.name for c in schema.columns} if schema is not None and schema.named else set()
-    cells = [cell if cell in known else cell.strip() for cell in first]
-    texts = [c for c in cells if c and values.as_number(c.replace(writing.decimal, ".")) is None]
-    filled = [cell for cell in cells if cell]
-    numbered = len(filled) > 1 and filled == [str(i) for i in range(len(filled))]  # by pandas
-    named = bool(texts) or numbered or (bool(known) and known <= set(cells))
-    names = tuple(
-        cell if named and (cell or i == cells.index("")) else f"column {i}"
-        for i, cell in enumerate(cells)
+    writing = text_format.find_decimal(beginning.columns, units, writing, schema)
+
+    # what its columns are called
+    known = set()
+    if schema is not None and schema.named:
+        known = {column.name for column in schema.columns}
+    cells = [cell if cell in known else cell.strip() for cell in beginning.first]
+    has_text = any(cell and _is_text(cell, writing) for cell in cells)
+    named = has_text or _are_counted(cells) or (bool(known) and known <= set(cells))
+    header = beginning.line if named else beginning.line - 1
+
+    file = CsvFile(
+        path,
+        writing,
+        _name_columns(cells, named=named),
+        header,
+        categories=categories,
+        keeps_marks=schema is not None,
     )
-    file = CsvFile(path, writing, names, line if named else line - 1, categories=categories)
-    if any("\n" in cell for _, row in rows for cell in row):
+    if beginning.has_lines_in_cells():
         file.refuse_open_quote()
-    check_names(names, path)
-    refuse_unknown(categories, names, path)
-    if named and not rest:
+    check_names(file.names, path)
+    refuse_unknown(categories, file.names, path)
+    if named and beginning.n_rows == 0:
         raise TableError(f"{path} needs a line of column names and at least one row.")
-    if named and not texts:
+
+    # what a user may not expect
+    if named and not has_text:
         file.notes.append(f"The first line of {path} is taken as names of columns.")
     if not named:
         file.notes.append(f"{path} begins with numbers: its columns have no names.")
-    if writing.describe() not in ("separated by commas", "separated by tabs"):
+    if writing.describe() not in USUAL:
         file.notes.append(f"{path} is {writing.describe()}.")
+
+    # which columns are numbers; all others are text
     if schema is None:
-        file.infer(dict(zip(names, units, strict=True)))
+        file.infer(dict(zip(file.names, units, strict=True)))
+    elif schema.named:
+        file.numbers = {c.name: c.form for c in schema.columns if c.kind in ("number", "id")}
     else:
-        numbers = {c.name: c.form for c in schema.columns if c.kind == "number"}
-        file.numbers = numbers if schema.named else dict.fromkeys(names, "")  # all others are text
-    for name, column in zip(names, columns, strict=True):
-        marks = {c.strip() for c in filter(values.is_missing_marker, column)}
-        marks = {mark for mark in marks if not values.is_missing(mark)}
-        if marks and name in file.numbers:
-            said = ", ".join(map(repr, sorted(marks)))
-            file.notes.append(f"Column {name!r} has numbers and {said}, taken as missing values.")
+        file.numbers = dict.fromkeys(file.names, "")
+    file.note_marks(beginning.columns)
     return file
+
+
+def _read_beginning(text: str, separator: str, *, skip_first: bool) -> Beginning:
+    rows = text_format.read_rows(io.StringIO(text, newline=""), separator)
+    found = [(end, row) for _, end, row in rows if row]
+    if skip_first:
+        found = found[1:]
+    if len(found) > 2 and len(text) >= text_format.HEAD_BYTES:
+        found = found[:-1]  # which may be cut
+    (line, first), *rest = found
+    columns = [[row[j] for _, row in rest if j < len(row)] for j in range(len(first))]
+    return Beginning(first, line, columns, len(rest))
+
+
+def _is_text(cell: str, writing: TextFormat) -> bool:
+    return as_number(cell.replace(writing.decimal, ".")) is None
+
+
+def _are_counted(cells: Sequence[str]) -> bool:
+    """Return whether names of columns are 0, 1, …, which pandas writes."""
+    filled = [cell for cell in cells if cell]
+    return len(filled) > 1 and filled == [str(i) for i in range(len(filled))]
+
+
+def _name_columns(cells: Sequence[str], *, named: bool) -> tuple[str, ...]:
+    """Return names of columns: an index has the name "" alone, later ones have a number."""
+    names = []
+    for i, cell in enumerate(cells):
+        is_first_empty = not cell and i == cells.index("")
+        if named and (cell or is_first_empty):
+            names.append(cell)
+        else:
+            names.append(f"column {i}")
+    return tuple(names)

@@ -11,7 +11,7 @@ import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices, dense, to_host
 from nysboost.rows.lazy import is_lazy
-from nysboost.tables.values import is_missing
+from nysboost.tables.gaps import is_gap
 from nysboost.user_error import TableError
 
 if TYPE_CHECKING:
@@ -37,49 +37,63 @@ class RawColumn:
         try:
             codes = np.array([seen.setdefault(cell, len(seen)) for cell in cells], dtype=np.intp)
         except TypeError as error:
-            unhashable = (cell for cell in cells if getattr(cell, "__hash__", None) is None)
-            example = next(unhashable, cells[0])
-            raise ValueError(
-                f"Column {name!r} holds {type(example).__name__} objects such as {example!r:.60}: "
-                "make columns of numbers or text of what is in them, or leave it out."
-            ) from error
+            raise ValueError(_say_unhashable(name, cells)) from error
         if any(isinstance(value, complex | np.complexfloating) for value in seen):
             raise ValueError(f"Complex data not supported: column {name!r}. Pass real numbers.")
-        there = np.array([not is_missing(value) for value in seen], dtype=bool)
-        places = np.where(there, np.cumsum(there) - 1, -1)
-        return cls(name, kind, places[codes], list(compress(seen, there)))
+
+        # gaps lose their position, and later values move up
+        there = np.array([not is_gap(value) for value in seen], dtype=bool)
+        positions = np.where(there, np.cumsum(there) - 1, -1)
+        return cls(name, kind, positions[codes], list(compress(seen, there)))
 
     @property
     def gaps(self) -> Any:
         """Which rows have no value, shape (n,)."""
-        return np.isnan(self.data) if self.values is None else self.data < 0
+        if self.values is None:
+            return np.isnan(self.data)
+        return self.data < 0
 
     def counts(self) -> Indices:
         """Return how many rows have each of the values."""
-        return np.bincount(self.data[self.data >= 0], minlength=len(self.values or ()))
+        there = self.data[self.data >= 0]
+        return np.bincount(there, minlength=len(self.values or ()))
 
     def replace_values(self, numbers: Floats) -> Floats:
         """Return for each row the number that stands for its value, NaN in gaps."""
-        return np.asarray(np.append(numbers, np.nan)[self.data])
+        with_gap = np.append(numbers, np.nan)
+        return np.asarray(with_gap[self.data])
+
+
+def _say_unhashable(name: str, cells: Sequence[Any]) -> str:
+    unhashable = (cell for cell in cells if getattr(cell, "__hash__", None) is None)
+    example = next(unhashable, cells[0])
+    return (
+        f"Column {name!r} holds {type(example).__name__} objects such as {example!r:.60}: "
+        "make columns of numbers or text of what is in them, or leave it out."
+    )
+
+
+# Frames
 
 
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame: columns with names and types of their own."""
-    known = not is_lazy(X) or hasattr(X, "_meta")  # else a value of Dask that may be anything
-    return known and any(hasattr(X, name) for name in ("collect_schema", "column_names", "columns"))
+    if is_lazy(X) and not hasattr(X, "_meta"):  # a value of Dask that may be anything
+        return False
+    return any(hasattr(X, name) for name in ("collect_schema", "column_names", "columns"))
 
 
 def to_narwhals(X: Any) -> nw.DataFrame[Any]:
     """Return a data frame as narwhals sees it, or say why it is none."""
     import narwhals as nw
 
-    list_column_names(X)  # or it says what is wrong with them
+    list_column_names(X)  # refuses names that are wrong
     if hasattr(X, "__arrow_c_array__"):  # one batch of an Arrow table
         import pyarrow as pa
 
         X = pa.table(X)
-    elif hasattr(X, "iloc") and not all(isinstance(c, str) for c in X.columns):
-        X = X.set_axis([str(c) for c in X.columns], axis=1)
+    elif hasattr(X, "iloc") and not all(isinstance(name, str) for name in X.columns):
+        X = X.set_axis([str(name) for name in X.columns], axis=1)
     try:
         frame: Any = nw.from_native(X)
     except TypeError as error:
@@ -87,7 +101,9 @@ def to_narwhals(X: Any) -> nw.DataFrame[Any]:
             f"X is a {type(X).__module__}.{type(X).__name__}, which is no data frame that "
             "narwhals knows: pass pandas, polars or pyarrow."
         ) from error
-    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    if isinstance(frame, nw.LazyFrame):
+        return frame.collect()
+    return frame  # type: ignore[no-any-return]
 
 
 def list_column_names(X: Any) -> list[str]:
@@ -97,9 +113,12 @@ def list_column_names(X: Any) -> list[str]:
     """
     if hasattr(X, "collect_schema"):
         columns = X.collect_schema().names()
+    elif hasattr(X, "column_names"):
+        columns = X.column_names
     else:
-        columns = getattr(X, "column_names", getattr(X, "columns", ()))
-    check_names(names := [str(column) for column in columns])
+        columns = getattr(X, "columns", ())
+    names = [str(column) for column in columns]
+    check_names(names)
     return names
 
 
@@ -108,16 +127,20 @@ def check_names(names: Sequence[str], table: Any = "X") -> None:
     if not names:
         raise TableError(f"{table} has no columns, 0 feature(s): nothing can be learned from it.")
     if len(set(names)) < len(names):
-        twice = next(column for column in names if names.count(column) > 1)
+        twice = next(name for name in names if names.count(name) > 1)
         raise TableError(f"{table} has two columns called {twice!r}: give each a name of its own.")
 
 
 def refuse_unknown(wanted: Sequence[str], names: Sequence[str], table: Any, why: str = "") -> None:
     """Refuse names that no column has."""
     known = set(names)
-    if lacking := [repr(name) for name in wanted if name not in known]:
+    lacking = [repr(name) for name in wanted if name not in known]
+    if lacking:
         said = f"{table} has no column {', '.join(lacking)}{why}."
         raise TableError(f"{said} It has {', '.join(names)}.")
+
+
+# Columns
 
 
 def read_columns(
@@ -128,12 +151,7 @@ def read_columns(
     Whole numbers that are `categories` keep all their digits.
     """
     if not is_frame(X):
-        for j, column in enumerate(to_host(dense(X)).T):
-            kind = "boolean" if column.dtype == bool else "number"
-            if column.dtype.kind in "fiub":
-                yield RawColumn(str(j), kind, column.astype(np.float64))
-            else:
-                yield RawColumn.of(str(j), "object", column.tolist())
+        yield from _read_array(X)
         return
     frame = to_narwhals(X)
     there = set(frame.columns)
@@ -146,28 +164,54 @@ def read_columns(
             yield read_column(frame[name], name)
 
 
+def _read_array(X: Any) -> Iterator[RawColumn]:
+    for j, column in enumerate(to_host(dense(X)).T):
+        if column.dtype == bool:
+            yield RawColumn(str(j), "boolean", column.astype(np.float64))
+        elif column.dtype.kind in "fiu":
+            yield RawColumn(str(j), "number", column.astype(np.float64))
+        else:
+            yield RawColumn.of(str(j), "object", column.tolist())
+
+
 def read_column(column: nw.Series[Any], name: str) -> RawColumn:
     """Return one column of narwhals as it came."""
     import narwhals as nw
 
     kind = column.dtype
-    if kind.is_numeric() or kind == nw.Boolean:
-        try:
-            numbers = column.cast(nw.Float64).to_numpy()
-        except ValueError:  # of Arrow, for whole numbers beyond the digits of a float
-            numbers = column.fill_null(0).to_numpy().astype(np.float64)
-            numbers = np.where(column.is_null().to_numpy(), np.nan, numbers)
-        return RawColumn(name, "number" if kind.is_numeric() else "boolean", numbers)
+    if kind == nw.Boolean:
+        return RawColumn(name, "boolean", _read_numbers(column))
+    if kind.is_numeric():
+        return RawColumn(name, "number", _read_numbers(column))
     if kind == nw.Date:
-        column, kind = column.cast(nw.Datetime("us")), nw.Datetime("us")
+        return RawColumn(name, "date", _read_dates(column.cast(nw.Datetime("us"))))
     if isinstance(kind, nw.Datetime):
-        # microseconds of far years are beyond the digits of a float
-        whole = column.dt.timestamp("ms").cast(nw.Float64).to_numpy()
-        rest = column.dt.microsecond().cast(nw.Float64).to_numpy() % 1000
-        return RawColumn(name, "date", whole / 1e3 + rest / 1e6)
+        return RawColumn(name, "date", _read_dates(column))
     if isinstance(kind, nw.Duration):
-        spans = column.dt.total_microseconds().cast(nw.Float64).to_numpy()
-        return RawColumn(name, "duration", spans / 1e6)
-    categories = (nw.Categorical, nw.Enum)
-    named = kind in categories or isinstance(kind, categories)
-    return RawColumn.of(name, "category" if named else "object", column.to_list())
+        microseconds = column.dt.total_microseconds().cast(nw.Float64).to_numpy()
+        return RawColumn(name, "duration", microseconds / 1e6)
+    named_values = (nw.Categorical, nw.Enum)
+    if kind in named_values or isinstance(kind, named_values):
+        return RawColumn.of(name, "category", column.to_list())
+    return RawColumn.of(name, "object", column.to_list())
+
+
+def _read_numbers(column: nw.Series[Any]) -> Floats:
+    """Return numbers or truth values as floats, NaN in gaps."""
+    import narwhals as nw
+
+    try:
+        return np.asarray(column.cast(nw.Float64).to_numpy())
+    except ValueError:  # of Arrow, for whole numbers beyond the digits of a float
+        numbers = column.fill_null(0).to_numpy().astype(np.float64)
+        return np.where(column.is_null().to_numpy(), np.nan, numbers)
+
+
+def _read_dates(column: nw.Series[Any]) -> Floats:
+    """Return dates as seconds since 1970 (UTC), NaN in gaps."""
+    import narwhals as nw
+
+    # milliseconds and the rest apart: microseconds of far years are beyond the digits of a float
+    milliseconds = column.dt.timestamp("ms").cast(nw.Float64).to_numpy()
+    rest = column.dt.microsecond().cast(nw.Float64).to_numpy() % 1000
+    return np.asarray(milliseconds / 1e3 + rest / 1e6)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,12 +24,12 @@ from nysboost.rows.recognise import (
 )
 from nysboost.rows.sizes import MEDIAN_ROWS, scan_size
 from nysboost.rows.views import EncodedRows
-from nysboost.tables.codes import Codes, refuse_far
-from nysboost.tables.columns import ColumnSummary, median, sample_step, summarise_columns
+from nysboost.tables.codes import Codes, TrainingCodes, refuse_far
 from nysboost.tables.frames import is_frame, list_column_names, read_columns, to_narwhals
 from nysboost.tables.schema import Schema
+from nysboost.tables.summaries import ColumnSummary, median, sample_step, summarise_columns
 
-USUAL = 1e-60, 1e15
+SMALL, LARGE = 1e-60, 1e15
 """Columns of sizes between these need no look at each: their squares are in range."""
 
 CHECKS: Any = {
@@ -38,121 +38,219 @@ CHECKS: Any = {
 """How scikit-learn checks a table; gaps are told of elsewhere."""
 
 
+# The training table
+
+
 def fit_rows(
     estimator: Any, X: Any, missing: str, Y: Floats | None = None, weights: Floats | None = None
 ) -> Any:
     """Decide what the columns of a table are, and return its rows as numbers.
 
     The estimator gets `schema_`, `n_features_in_`, `feature_names_in_` and `_table`, its `Codes`.
-    With `missing` "refuse" gaps are errors. Y (n, t) and weights (n,) are for the codes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its setting `ids`, if it has one, says whether columns that number the rows are used.
+    X : any table
+    missing : "fill", "raise" or "refuse"
+        With "refuse" gaps are errors.
+    Y : ndarray of shape (n, t) or None
+        Targets, whose means are codes of categories.
+    weights : ndarray of shape (n,) or None
     """
     if not is_frame(X) and not is_external(X):
         X = _check_table(estimator, X, missing, reset=True)
-    codes, rows = fit_codes(X, missing, Y, weights)
-    named = is_frame(X) and (not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns))
-    name_columns(estimator, list_column_names(X) if named else None, codes.schema.width)
-    estimator._table, estimator.schema_ = codes, codes.schema
+    codes, rows = fit_codes(X, missing, Y, weights, ids=getattr(estimator, "ids", "keep"))
+
+    has_names = is_frame(X)
+    if hasattr(X, "iloc"):  # numbers are no names for scikit-learn
+        has_names = all(isinstance(name, str) for name in X.columns)
+    name_columns(estimator, list_column_names(X) if has_names else None, codes.schema.width)
+    estimator._table = codes
+    estimator.schema_ = codes.schema
     return rows
+
+
+def fit_codes(
+    X: Any,
+    missing: str,
+    Y: Floats | None = None,
+    weights: Floats | None = None,
+    ids: str = "keep",
+) -> tuple[Codes, Any]:
+    """Return the codes of a table, trained on Y, and its rows as numbers."""
+    rows = _scan_numbers(X, missing)
+    if rows is not None:
+        schema = _schema_of_numbers(X, rows, missing, ids)
+        return Codes.of(schema), _fill_sparse(rows, schema, missing)
+    if is_lazy(X):
+        return _fit_lazy(X, missing, Y, weights, ids)
+    if is_external(X):
+        return _fit_stored(X, missing)
+    return _fit_in_memory(X, missing, Y, weights, ids)
+
+
+def _fit_lazy(
+    X: Any, missing: str, Y: Floats | None, weights: Floats | None, ids: str
+) -> tuple[Codes, Any]:
+    """Look at each part of a lazy table where it is, decide, and code it there."""
+    summaries: Any = compute_parts(X, partial(summarise_columns, parts=X.npartitions))
+    schema = Schema.from_summaries(summaries, missing, named=is_frame(X), ids=ids)
+    training, lengths = TrainingCodes.of_lazy(schema, X, Y, weights)
+    return training.codes, scan_rows(training.code_lazily(X, lengths, missing))
+
+
+def _fit_stored(X: Any, missing: str) -> tuple[Codes, Any]:
+    """Look at each piece of an array in a store, whose rows are coded as they are read."""
+    stored = make_rows(X)
+    summaries = map(summarise_columns, stored.pieces(scan_size(stored)))
+    codes = Codes.of(Schema.from_summaries(summaries, missing, named=False))
+    return codes, EncodedRows(stored, partial(codes, missing=missing))
+
+
+def _fit_in_memory(
+    X: Any, missing: str, Y: Floats | None, weights: Floats | None, ids: str
+) -> tuple[Codes, Any]:
+    named = is_frame(X)
+    table = _frame_with_rows(X, "a fit") if named else X
+    if Y is not None:
+        refuse_unequal(len(table), len(Y))
+
+    cells = list(read_columns(table))
+    summaries = [ColumnSummary.at(column) for column in cells]
+    schema = Schema.from_summaries([summaries], missing, named=named, ids=ids)
+    columns = schema.read_cells(cells, missing)
+
+    positions = {j: columns[j] for j in Codes.of(schema).many_valued}
+    training = TrainingCodes.of(schema, positions, Y, weights)
+    numbers = training.encode(columns)
+    if named:
+        numbers = _as_narrow(numbers, table)
+    return training.codes, scan_rows(numbers)
+
+
+def _scan_numbers(X: Any, missing: str) -> Any:
+    """Return rows that are numbers as they are; None if some are no numbers, NaN or far from 1."""
+    if not _has_only_numbers(X):
+        return None
+    sparse = is_sparse(X)
+    if sparse and missing == "fill" and np.isnan(X.data).any():
+        return make_rows(X)
+    try:
+        rows = scan_rows(X)
+    except NotFiniteError:
+        if missing != "fill" or sparse:
+            raise
+        return None
+
+    sizes: Any = rows.sizes
+    is_usual = bool(np.all((sizes == 0) | ((sizes > SMALL) & (sizes < LARGE))))
+    if is_usual:
+        return rows
+    if sparse:
+        least = float(np.min(np.abs(X.data), where=X.data != 0, initial=np.inf))
+        refuse_far(X, sizes, 0, least)
+        return rows
+    return None
+
+
+def _has_only_numbers(X: Any) -> bool:
+    if is_frame(X):
+        return is_lazy(X) and all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes)
+    return getattr(X.dtype, "kind", "f") != "O"
+
+
+def _schema_of_numbers(X: Any, rows: Any, missing: str, ids: str) -> Schema:
+    """Return what the columns of a lazy frame are, or of an array the medians."""
+    named = is_frame(X)
+    if not named and missing != "fill":
+        return Schema((), rows.n_features)
+    if rows.in_memory:
+        table = rows.take(slice(None, None, sample_step(rows.n)))
+    else:  # rows that a scan of rows elsewhere has kept
+        table = rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
+
+    if is_sparse(table):
+        return Schema((), rows.n_features, medians=_sparse_medians(table))
+    if not named:
+        medians = np.array([median(column) for column in floats_on_host(table).T])
+        return Schema((), rows.n_features, medians=medians)
+    pairs = zip(summarise_columns(table), list_column_names(X), strict=True)
+    summaries = [replace(summary, name=name) for summary, name in pairs]
+    return Schema.from_summaries([summaries], missing, named=True, ids=ids)
+
+
+def _sparse_medians(table: Any) -> Floats:
+    """Return the medians of the columns of a sparse table, without gaps, shape (d,)."""
+    columns = table.tocsc()
+    medians = np.asarray(csc_median_axis_0(columns), dtype=np.float64)
+    with_gaps = np.unique(
+        np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))[np.isnan(columns.data)]
+    )
+    for j in with_gaps:
+        values = columns[:, [j]].toarray()[:, 0]
+        medians[j] = median(values[~np.isnan(values)])
+    return medians
+
+
+def _fill_sparse(rows: Any, schema: Schema, missing: str) -> Any:
+    """Return rows whose gaps, if a sparse table has some, are the medians of the columns."""
+    if rows.sizes is not None:  # of a scan, which found no gaps
+        return rows
+    return scan_rows(Codes.of(schema)(rows.data, missing=missing))
+
+
+# Later tables
 
 
 def new_rows(estimator: Any, X: Any, missing: str) -> Any:
     """Return the rows of another table as numbers, as the fit of an estimator had them."""
-    encode = partial(_encode, estimator, missing)
+    encode = TableEncoder(estimator, missing)
     if isinstance(X, Iterator):
         return make_stream(_encode_blocks(X, encode))
     if is_frame(X):
         return make_rows(encode(X))
     if not is_external(X):
         return make_rows(encode(_check_table(estimator, X, missing, reset=False)))
+
     rows: Any = make_stream(X)
-    if rows.lazy or (rows.in_memory and not estimator.schema_.columns):  # elsewhere, or on a device
+    on_device = rows.in_memory and not estimator.schema_.columns
+    if rows.lazy or on_device:
         return make_rows(encode(rows.data))
     return EncodedRows(rows, encode)
 
 
-def fit_codes(
-    X: Any, missing: str, Y: Floats | None = None, weights: Floats | None = None
-) -> tuple[Codes, Any]:
-    """Return the codes of a table, trained on Y where it is in memory, and its rows as numbers."""
-    named = is_frame(X)
-    names = list_column_names(X) if named else None
-    if (rows := _scan_numbers(X, missing)) is not None:
-        return Codes.of(_schema_of_numbers(rows, names, missing)), rows
-    if is_lazy(X):  # look at each part where it is, decide, and code it there
-        summaries: Any = compute_parts(X, partial(summarise_columns, parts=X.npartitions))
-        codes = Codes.of(Schema.from_summaries(summaries, missing, named=named))
-        return codes, scan_rows(codes.code_lazily(X, missing))
-    if is_external(X):
-        stored = make_rows(X)
-        summaries = map(summarise_columns, stored.pieces(scan_size(stored)))
-        codes = Codes.of(Schema.from_summaries(summaries, missing, named=False))
-        return codes, EncodedRows(stored, partial(codes, missing=missing))
-    table = _frame_with_rows(X, "a fit") if named else X
-    refuse_unequal(len(table), len(table) if Y is None else len(Y))
-    cells = list(read_columns(table))
-    schema = Schema.from_summaries([[*map(ColumnSummary.at, cells)]], missing, named=named)
-    codes, numbers = Codes.train(schema, schema.read_cells(cells, missing), Y, weights)
-    return codes, scan_rows(_as_narrow(numbers, table) if named else numbers)
+@dataclass(frozen=True)
+class TableEncoder:
+    """Turns rows of frames, arrays and CSR matrices into numbers, lazy ones into lazy ones."""
+
+    estimator: Any
+    missing: str
+
+    def __call__(self, X: Any, start: int = 0) -> Any:
+        """Return the rows as numbers; `start` is the number of the first in messages."""
+        estimator = self.estimator
+        codes = estimator._table or Codes.of(estimator.schema_)  # None of a transformer of an array
+        named = is_frame(X)
+        if not named or not codes.schema.named:
+            refuse_width(estimator, len(list_column_names(X)) if named else X.shape[1])
+        if is_lazy(X):
+            return codes.code_lazily(X, self.missing)
+        if not named:
+            return codes(X, start, self.missing)
+
+        frame = _frame_with_rows(X, type(estimator).__name__)
+        if not codes.schema.columns:
+            _check_feature_names(estimator, X, reset=False)
+        return _as_narrow(codes(frame, start, self.missing), frame)
 
 
-def _scan_numbers(X: Any, missing: str) -> Any:
-    """Return rows that are numbers as they are; None if some are no numbers, NaN or far from 1."""
-    if is_frame(X):
-        plain = is_lazy(X) and all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes)
-    else:
-        plain = getattr(X.dtype, "kind", "f") != "O"
-    if not plain:
-        return None
-    try:
-        rows = scan_rows(X)
-    except NotFiniteError:
-        if missing != "fill" or is_sparse(X):
-            raise
-        return None
-    sizes: Any = rows.sizes
-    usual = bool(np.all((sizes == 0) | ((sizes > USUAL[0]) & (sizes < USUAL[1]))))
-    if not usual and is_sparse(X):
-        refuse_far(X, sizes, 0, float(np.min(np.abs(X.data), where=X.data != 0, initial=np.inf)))
-    return rows if usual or is_sparse(X) else None
-
-
-def _schema_of_numbers(rows: Any, names: list[str] | None, missing: str) -> Schema:
-    """Return what the columns of a lazy frame are, or of an array the medians."""
-    if names is None and missing != "fill":
-        return Schema((), rows.n_features)
-    spread = spaced_indices(rows.n, MEDIAN_ROWS)  # which a scan of rows elsewhere has kept
-    table = rows.take(slice(None, None, sample_step(rows.n)) if rows.in_memory else spread)
-    if is_sparse(table):
-        return Schema((), rows.n_features, medians=csc_median_axis_0(table.tocsc()))
-    if names is None:
-        medians = np.array([median(column) for column in floats_on_host(table).T])
-        return Schema((), rows.n_features, medians=medians)
-    pairs = zip(summarise_columns(table), names, strict=True)
-    summaries = [replace(summary, name=name) for summary, name in pairs]
-    return Schema.from_summaries([summaries], missing, named=True)
-
-
-def _encode(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
-    """Return the rows of a frame, an array or a CSR matrix as numbers, lazy ones as lazy ones."""
-    codes = estimator._table or Codes.of(estimator.schema_)  # None of a transformer of an array
-    names = list_column_names(X) if is_frame(X) else None
-    if names is None or not codes.schema.named:
-        refuse_width(estimator, X.shape[1] if names is None else len(names))
-    if is_lazy(X):
-        return codes.code_lazily(X, missing)
-    if names is None:
-        return codes(X, start, missing)
-    frame = _frame_with_rows(X, type(estimator).__name__)
-    if not codes.schema.columns:
-        _check_feature_names(estimator, X, reset=False)
-    return _as_narrow(codes(frame, start, missing), frame)
-
-
-def _encode_blocks(blocks: Iterator[Any], encode: Any) -> Iterator[Any]:
+def _encode_blocks(blocks: Iterator[Any], encode: Callable[[Any, int], Any]) -> Iterator[Any]:
     start = 0
     for block in filter(has_rows, blocks):
-        part = block if hasattr(block, "shape") or is_frame(block) else np.asarray(block)
-        found = encode(part, start)
+        is_table = hasattr(block, "shape") or is_frame(block)
+        found = encode(block if is_table else np.asarray(block), start)
         start += found.shape[0]
         yield found
 
@@ -160,7 +258,7 @@ def _encode_blocks(blocks: Iterator[Any], encode: Any) -> Iterator[Any]:
 def _frame_with_rows(X: Any, who: str) -> Any:
     """Return a data frame as narwhals sees it, and refuse one without rows."""
     frame = to_narwhals(X)
-    if not len(frame):
+    if len(frame) == 0:
         raise ValueError(
             f"X is a data frame with 0 sample(s) (shape={tuple(frame.shape)}), while a minimum of "
             f"1 is required by {who}."
@@ -176,31 +274,41 @@ def _as_narrow(numbers: Floats, frame: Any) -> Any:
     return numbers.astype(np.float32) if narrow else numbers
 
 
+# Checks
+
+
 def _check_table(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
     """Return an array or a CSR matrix after scikit-learn's checks; one with text as objects."""
-    if (text := _text_of(X)) is not None:
+    text = _text_of(X)
+    if text is not None:
         return text
-    how = CHECKS if missing == "refuse" else CHECKS | {"ensure_all_finite": "allow-nan"}
+    checks = CHECKS
+    if missing != "refuse":
+        checks = CHECKS | {"ensure_all_finite": "allow-nan"}
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
-        return validate_data(estimator, to_table(X), reset=reset, **how)
+        return validate_data(estimator, to_table(X), reset=reset, **checks)
 
 
 def _text_of(X: Any) -> Any:
     """Return a table of objects some of which are text, no numbers, or None."""
-    if is_sparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OUT":
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if is_sparse(X) or kind not in "OUT":
         return None
-    cells = np.empty(0)
     try:
         cells = np.asarray(X).astype(object)
+    except ValueError:  # rows that differ in length
+        return None
+    try:
         cells.astype(np.float64)
-    except ValueError:  # of text, or of rows that differ in length
-        return cells if cells.ndim == 2 and len(cells) else None
+    except ValueError:
+        is_table = cells.ndim == 2 and len(cells) > 0
+        return cells if is_table else None
     except (TypeError, OverflowError):
         pass
     return None
 
 
-def name_columns(estimator: Any, names: list[str] | None, width: int) -> None:
+def name_columns(estimator: Any, names: Sequence[str] | None, width: int) -> None:
     """Let an estimator know how many columns there are, and their names, if they have any."""
     estimator.n_features_in_ = width
     if hasattr(estimator, "feature_names_in_"):

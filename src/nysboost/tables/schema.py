@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 from nysboost.numerics.arrays import Floats
-from nysboost.tables.columns import Column, ColumnSummary, decide, summarise_columns
+from nysboost.tables.columns import Column
+from nysboost.tables.deciding import decide
 from nysboost.tables.frames import (
     RawColumn,
     is_frame,
@@ -17,8 +16,9 @@ from nysboost.tables.frames import (
     read_columns,
     refuse_unknown,
 )
+from nysboost.tables.summaries import ColumnSummary, summarise_columns
 
-KINDS = ("number", "boolean", "date", "duration", "category", "text", "empty")
+KINDS = ("number", "boolean", "date", "duration", "category", "text", "id", "empty")
 
 SHOWN = 12
 """Columns of one kind that a description names."""
@@ -40,28 +40,52 @@ class Schema:
     medians: Floats | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, X: Any, missing: str = "fill") -> Schema:
+    def of(cls, X: Any, missing: str = "fill", ids: str = "keep") -> Schema:
         """Look at a data frame or an array, and decide what each column is."""
-        return cls.from_summaries([summarise_columns(X)], missing, named=is_frame(X))
+        return cls.from_summaries([summarise_columns(X)], missing, named=is_frame(X), ids=ids)
 
     @classmethod
     def from_summaries(
-        cls, parts: Iterable[Sequence[ColumnSummary]], missing: str, *, named: bool
+        cls,
+        parts: Iterable[Sequence[ColumnSummary]],
+        missing: str,
+        *,
+        named: bool,
+        ids: str = "keep",
     ) -> Schema:
-        """Decide what each column is from summaries of the columns of each part of a table."""
-        summaries = reduce(lambda upper, lower: [*map(add, upper, lower)], parts)
-        found = tuple(decide(summary, missing) for summary in summaries)
-        if not any(column.used for column in found):
-            what = "all are text that hardly comes again, or have no values"
-            raise ValueError(f"X has no column that can be used: {what}.")
-        return cls(found, len(found), named)
+        """Decide what each column is from summaries of the columns of each part of a table.
+
+        Parameters
+        ----------
+        parts : iterable of sequences of ColumnSummary
+        missing : "fill" or another
+            Unless it is "fill", gaps are refused.
+        named : bool
+            Whether later tables are matched by the names of their columns.
+        ids : "keep" or "drop"
+            Whether columns that number the rows are used.
+        """
+        summaries = _add_up(parts)
+        if not named:  # an array has the columns that its user chose
+            ids = "keep"
+        columns = tuple(decide(summary, missing, ids) for summary in summaries)
+        if all(column.kind == "id" for column in columns):
+            columns = tuple(decide(summary, missing, "keep") for summary in summaries)
+        if not any(column.used for column in columns):
+            raise ValueError(
+                "X has no column that can be used: all are ids, text that hardly comes again, or "
+                "have no values."
+            )
+        return cls(columns, len(columns), named)
 
     def read(self, X: Any, missing: str = "fill", start: int = 0) -> list[Any]:
         """Return the columns of a table as this schema has them, matched by name, of shape (n,).
 
         Those that are not used are None. `start` is the number of the first row in messages.
         """
-        wanted = self.match_names(list_column_names(X)) if is_frame(X) and self.named else ()
+        wanted: Sequence[str] = ()
+        if is_frame(X) and self.named:
+            wanted = self.match_names(list_column_names(X))
         categories = {column.name for column in self.columns if column.kind == "category"}
         cells = list(read_columns(X, wanted, categories))
         if len(cells) != self.width:
@@ -78,15 +102,25 @@ class Schema:
 
     def as_written(self, file: Any) -> Schema:
         """Return the same columns with the units, decimals and thousands of their text file."""
-        units, how = file.numbers, file.writing
-        columns = tuple(replace(c, form=units.get(c.name) or c.form) for c in self.columns)
-        return replace(self, columns=columns, decimal=how.decimal, thousands=how.thousands)
+        units = file.numbers
+        columns = [
+            replace(column, form=units.get(column.name) or column.form) for column in self.columns
+        ]
+        writing = file.writing
+        return replace(
+            self, columns=tuple(columns), decimal=writing.decimal, thousands=writing.thousands
+        )
 
     def match_names(self, there: Sequence[str], table: str = "X") -> list[str]:
         """Return the names of the fitted columns, or say which of them a table lacks."""
         used = [column.name for column in self.columns if column.used]
         refuse_unknown(used, there, table, ", which the model was fitted on")
         return [column.name for column in self.columns]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about how rows of such a table should be held out."""
+        return [column.note for column in self.columns if column.note]
 
     def __repr__(self) -> str:
         return "\n".join(self.describe())
@@ -95,8 +129,18 @@ class Schema:
         """Return a line for each kind of column: names, values and gaps."""
         lines = []
         for kind in KINDS:
-            found = [c.describe() for c in self.columns if c.kind == kind]
-            if found:
-                more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-                lines.append(f"{kind}: {', '.join(found[:SHOWN])}{more}")
+            found = [column.describe() for column in self.columns if column.kind == kind]
+            if not found:
+                continue
+            more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+            lines.append(f"{kind}: {', '.join(found[:SHOWN])}{more}")
         return lines or [f"number: {self.width} columns"]
+
+
+def _add_up(parts: Iterable[Sequence[ColumnSummary]]) -> list[ColumnSummary]:
+    """Return the summary of each column over all parts of a table."""
+    iterator = iter(parts)
+    total = list(next(iterator))
+    for part in iterator:
+        total = [upper + lower for upper, lower in zip(total, part, strict=True)]
+    return total

@@ -15,9 +15,17 @@ from sklearn.utils.validation import _assert_all_finite, column_or_1d
 from nysboost.numerics.arrays import Floats, Indices, to_host
 from nysboost.numerics.messages import format_count
 from nysboost.rows.lazy import gather
-from nysboost.tables import values
-from nysboost.tables.frames import read_column
+from nysboost.tables.categories import plain
+from nysboost.tables.frames import RawColumn, read_column
+from nysboost.tables.gaps import is_gap, is_program_mark
+from nysboost.tables.values import as_number, as_whole_numbers, first_of, kind_of
 from nysboost.user_error import TableError
+
+EXACT = 2**53
+"""Whole numbers up to this are floats without a loss."""
+
+
+# Labels
 
 
 def bring_to_host(y: Any, learner: Any, what: str = "targets") -> Any:
@@ -28,7 +36,9 @@ def bring_to_host(y: Any, learner: Any, what: str = "targets") -> Any:
             f"give as many {what} as X has rows."
         )
     y = gather(y)
-    return to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
+    if hasattr(y, "device") and not isinstance(y, np.ndarray):
+        return to_host(y)
+    return y
 
 
 def check_labels(y: Any, learner: Any) -> NDArray[Any]:
@@ -37,23 +47,60 @@ def check_labels(y: Any, learner: Any) -> NDArray[Any]:
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         msg = "y is a masked array, and its masked labels would count: leave such rows out."
         raise ValueError(msg)
-    array = np.asarray(y)
-    if isinstance(y, list | tuple) and array.dtype.kind == "U":  # also of numbers beside text
-        array = array if all(isinstance(label, str) for label in y) else np.array(y, dtype=object)
+
+    array = _as_array(y)
     if array.dtype.kind == "c":
         msg = "Complex data not supported: labels are text, whole numbers or truth values."
         raise ValueError(msg)
-    # NumPy's text of any length is none that scikit-learn knows
-    labels = column_or_1d(array.astype(object) if array.dtype.kind == "T" else array, warn=True)
-    listed = labels.tolist() if labels.dtype.kind in "OU" else []
-    if (row := next((i for i, v in enumerate(listed) if values.is_missing(v)), None)) is not None:
-        msg = f"Input y contains NaN: no label in row {row} ({listed[row]!r}). Leave such rows out."
-        raise ValueError(msg)
-    labels = _of_one_type(labels) if labels.dtype.kind == "O" else labels
+    labels: NDArray[Any] = column_or_1d(array, warn=True)
+
+    _refuse_gaps(labels)
+    if labels.dtype.kind == "O":
+        labels = _of_one_type(labels)
     if labels.dtype.kind == "f":
         _assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     return labels
+
+
+def _as_array(y: Any) -> NDArray[Any]:
+    array = np.asarray(y)
+    if array.dtype.kind == "T":  # NumPy's text of any length, which scikit-learn does not know
+        return array.astype(object)
+    if isinstance(y, list | tuple) and array.dtype.kind == "U":
+        # NumPy makes text of numbers beside text
+        all_text = all(isinstance(label, str) for label in y)
+        return array if all_text else np.array(y, dtype=object)
+    return array
+
+
+def _refuse_gaps(labels: NDArray[Any]) -> None:
+    if labels.dtype.kind not in "OU":
+        return
+    for row, label in enumerate(labels.tolist()):
+        if is_gap(label):
+            raise ValueError(
+                f"Input y contains NaN: no label in row {row} ({label!r}). Leave such rows out."
+            )
+
+
+def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as numbers or truth values where they are, else as text or what they are."""
+    if len({isinstance(label, str) for label in labels}) > 1:
+        msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
+        raise TypeError(msg)
+    kinds = {type(label) for label in labels}
+    if kinds <= {bool, np.bool}:
+        return labels.astype(np.bool)
+    if any(isinstance(label, str) or as_number(label) is None for label in labels):
+        return labels
+
+    whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
+    try:
+        return labels.astype(np.int64 if whole else np.float64)
+    except OverflowError as error:
+        msg = f"y has labels of more than 64 bits, such as {max(labels)}: turn them into text."
+        raise ValueError(msg) from error
 
 
 def find_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
@@ -71,60 +118,94 @@ def compute_class_weights(class_weight: Any, classes: NDArray[Any], labels: NDAr
     """Return how often a row of each class counts, shape (k,)."""
     if isinstance(class_weight, Mapping):
         for label, weight in class_weight.items():
-            if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
-                msg = f"class_weight has {weight!r} for the class {label!r}: a positive number, "
-                raise ValueError(f"{msg}or 0, is needed.")
+            _check_class_weight(label, weight)
         class_weight = dict(class_weight)
     elif class_weight is not None and str(class_weight) != "balanced":
         msg = f'class_weight is a dict, "balanced" or None, but {class_weight!r} was given.'
         raise ValueError(msg)
+
     found: Floats = compute_class_weight(class_weight, classes=classes, y=labels)
     if not found.any():
         raise ValueError("class_weight has 0 for every class: no row counts.")
     return found
 
 
-def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return objects as numbers or truth values where they are, else as text or what they are."""
-    if len({isinstance(label, str) for label in labels}) > 1:
-        msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
-        raise TypeError(msg)
-    kinds = {type(label) for label in labels}
-    if kinds <= {bool, np.bool}:
-        return labels.astype(np.bool)
-    whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
-    if any(isinstance(label, str) or values.as_number(label) is None for label in labels):
-        return labels
-    try:
-        return labels.astype(np.int64 if whole else np.float64)
-    except OverflowError as error:
-        msg = f"y has labels of more than 64 bits, such as {max(labels)}: turn them into text."
-        raise ValueError(msg) from error
+def _check_class_weight(label: Any, weight: Any) -> None:
+    if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
+        raise ValueError(
+            f"class_weight has {weight!r} for the class {label!r}: a positive number, or 0, is "
+            "needed."
+        )
+
+
+# The target's column of a file
 
 
 def read_target(column: Any, name: str, path: str) -> NDArray[Any]:
-    """Return the target of a file: floats, truth values, or text."""
+    """Return the target of a file, shape (n,): numbers, truth values, or text as it is written.
+
+    Whole numbers beyond the digits of a float stay whole numbers: they are labels.
+    """
     import narwhals as nw
 
-    cells = read_column(nw.from_native(column, series_only=True), name)
-    kind, data, found = cells.kind, cells.data, cells.values
-    if found is not None and kind == "object":
-        kind, _, numbers = values.kind_of(found, cells.counts())
+    series = nw.from_native(column, series_only=True)
+    if series.dtype.is_integer() and not series.is_null().any():
+        whole = series.to_numpy()
+        if _needs_whole_numbers(whole):
+            return np.asarray(whole)
+
+    cells = read_column(series, name)
+    if cells.values is None:
+        kind, data = cells.kind, cells.data
+        _refuse_missing_targets(cells.gaps, name, path)
+    else:
+        kind, data = _read_values(cells, name, path)
     if kind in ("date", "duration"):
         raise TableError(
             f"The target {name!r} of {path} holds dates or times: turn it into numbers to be "
             "regressed, or into text to be classified."
         )
-    if found is not None and kind in values.READINGS:
-        data, found = cells.replace_values(numbers), None
-    gaps = cells.gaps if found is not None else np.isnan(data)
-    if (row := values.first_of(gaps)) is not None:
-        rows = format_count(gaps.sum(), "row")
-        raise TableError(
-            f"The target {name!r} of {path} has no value in {rows}, first in "
-            f"row {row}: --drop-missing-target leaves such rows out, --drop-missing all rows "
-            "with a gap in any column."
-        )
-    if found is not None:
-        data = np.array([str(values.plain(v)) for v in found], dtype=object)[data]
     return np.asarray(data, dtype=np.bool if kind == "boolean" else None)
+
+
+def _needs_whole_numbers(whole: NDArray[Any]) -> bool:
+    return len(whole) > 0 and max(-int(whole.min()), int(whole.max())) > EXACT
+
+
+def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, NDArray[Any]]:
+    """Return the kind of a target that came as values, and the target."""
+    values = cells.values or ()
+    kind, numbers = "category", np.empty(0)
+    if cells.kind == "object":
+        kind, _, numbers = kind_of(values, cells.counts())
+    gaps = cells.gaps
+    if cells.kind == "object" and kind != "category":
+        gaps = gaps | np.isin(cells.data, np.flatnonzero([is_program_mark(v) for v in values]))
+
+    is_text_truth = kind == "boolean" and any(isinstance(value, str) for value in values)
+    if kind in ("category", "numbers, but") or is_text_truth:
+        # labels come back as they are written
+        _refuse_missing_targets(gaps, name, path)
+        labels = np.array([str(plain(value)) for value in values], dtype=object)
+        return "category", labels[cells.data]
+
+    data = cells.replace_values(numbers)
+    _refuse_missing_targets(gaps | np.isnan(data), name, path)
+    whole = as_whole_numbers(values) if kind == "number" else None
+    if whole is not None and max(map(abs, whole)) > EXACT:
+        try:
+            return kind, np.array(whole, dtype=np.int64)[cells.data]
+        except OverflowError:
+            return "category", np.array([str(value) for value in values], dtype=object)[cells.data]
+    return kind, data
+
+
+def _refuse_missing_targets(gaps: Any, name: str, path: str) -> None:
+    row = first_of(gaps)
+    if row is None:
+        return
+    raise TableError(
+        f"The target {name!r} of {path} has no value in {format_count(gaps.sum(), 'row')}, first "
+        f"in row {row}: --drop-missing-target leaves such rows out, --drop-missing all rows with "
+        "a gap in any column."
+    )

@@ -9,20 +9,23 @@ import gzip
 import io
 import lzma
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from nysboost.tables import values
+from nysboost.tables.gaps import NUMBER_MARKS, PROGRAM_MARKS
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import MISSING_MARKERS, in_usual_form
+from nysboost.tables.values import MINUS, in_usual_form, unit_pattern
 from nysboost.user_error import NoTableError, TableError
 
 HEAD_BYTES = 2**18
 """What is looked at to recognise how a file is written."""
+
+SEPARATOR_ROWS = 200
+"""Rows that tell the separator."""
 
 LONGEST_CELL = 2**24
 Row = tuple[int, int, list[str] | None]
@@ -31,6 +34,8 @@ Row = tuple[int, int, list[str] | None]
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 ZSTD = b"\x28\xb5\x2f\xfd"
+THOUSANDS = ".,' \xa0\u202f"
+NUMBER_BEGINNINGS = "+-0123456789.,"
 
 
 @dataclass(frozen=True)
@@ -44,41 +49,31 @@ class TextFormat:
 
     def describe(self) -> str:
         """Return what is not as usual, as a note."""
-        said = [f"separated by {SEPARATORS.get(self.separator, repr(self.separator))}"]
-        said += ["decimal comma"] if self.decimal == "," else []
-        said += [f"thousands written with {self.thousands!r}"] if self.thousands else []
-        said += [self.encoding] if self.encoding != "utf-8" else []
+        name = SEPARATORS.get(self.separator, repr(self.separator))
+        said = [f"separated by {name}"]
+        if self.decimal == ",":
+            said.append("decimal comma")
+        if self.thousands:
+            said.append(f"thousands written with {self.thousands!r}")
+        if self.encoding != "utf-8":
+            said.append(self.encoding)
         return ", ".join(said)
 
     @property
     def pattern(self) -> str:
         """What numbers look like."""
-        mark, between = re.escape(self.decimal), re.escape(self.thousands)
-        whole = rf"\d+|[1-9]\d{{0,2}}(?:{between}\d{{3}})+" if between else r"\d+"
+        mark = re.escape(self.decimal)
+        whole = r"\d+"
+        if self.thousands:
+            whole += rf"|[1-9]\d{{0,2}}(?:{re.escape(self.thousands)}\d{{3}})+"
         return rf"[+-]?(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
 
-    def count_numbers(self, cells: Sequence[str]) -> int:
+    def count_numbers(self, cells: Iterable[str]) -> int:
         """Return how many cells are numbers."""
-        return sum(map(bool, map(re.compile(self.pattern, re.ASCII).fullmatch, cells)))
+        pattern = re.compile(self.pattern, re.ASCII)
+        return sum(pattern.fullmatch(cell) is not None for cell in cells)
 
-    def in_usual_form(self, cells: Any, unit: str) -> Any:
-        """Return an Arrow column of text with numbers as others write them, null in gaps."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        text = pc.replace_substring(pc.utf8_trim_whitespace(cells), values.MINUS, "-")
-        if unit:
-            text = pc.replace_substring_regex(
-                text, values.unit_pattern(unit), r"\1", max_replacements=1
-            )
-        marks = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING_MARKERS))
-        text = pc.if_else(marks, pa.scalar(None, pa.string()), text)
-        if self.decimal == "." and not self.thousands:
-            return text
-        fits = pc.match_substring_regex(text, f"^(?:{self.pattern})$")
-        for mark, usual in ((self.thousands, ""), (self.decimal, ".")):
-            text = pc.replace_substring(text, mark, usual) if mark not in ("", usual) else text
-        return pc.if_else(fits, text, "no number")
+    # Columns of Arrow
 
     def numbers(self, cells: Any, unit: str = "") -> Any:
         """Return an Arrow column of text as floats, null in gaps; None if a cell is no number."""
@@ -90,6 +85,66 @@ class TextFormat:
         except pa.ArrowInvalid:
             return None
 
+    def whole_numbers(self, cells: Any) -> Any:
+        """Return an Arrow column of text as whole numbers; None if some are none or too large."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        try:
+            return pc.cast(self.in_usual_form(cells, ""), pa.int64())
+        except pa.ArrowInvalid:
+            return None
+
+    def in_usual_form(self, cells: Any, unit: str) -> Any:
+        """Return an Arrow column of text with numbers as others write them, null in gaps."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        text = pc.replace_substring(pc.utf8_trim_whitespace(cells), MINUS, "-")
+        if unit:
+            text = pc.replace_substring_regex(text, unit_pattern(unit), r"\1", max_replacements=1)
+        text = _without_marks(text, NUMBER_MARKS)
+        if self.decimal == "." and not self.thousands:
+            return text
+
+        is_number = pc.match_substring_regex(text, f"^(?:{self.pattern})$")
+        if self.thousands:
+            text = pc.replace_substring(text, self.thousands, "")
+        if self.decimal not in ("", "."):
+            text = pc.replace_substring(text, self.decimal, ".")
+        return pc.if_else(is_number, text, pa.scalar("no number"))
+
+
+def text_without_marks(cells: Any) -> Any:
+    """Return an Arrow column of text, null where a program has written a mark of a gap."""
+    import pyarrow.compute as pc
+
+    is_mark = _is_mark(pc.utf8_trim_whitespace(cells), PROGRAM_MARKS)
+    if not pc.any(is_mark).as_py():
+        return cells
+    return _nulls_where(is_mark, cells)
+
+
+def _without_marks(text: Any, marks: Sequence[str]) -> Any:
+    return _nulls_where(_is_mark(text, marks), text)
+
+
+def _is_mark(text: Any, marks: Sequence[str]) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.is_in(pc.utf8_lower(text), value_set=pa.array(marks))
+
+
+def _nulls_where(where: Any, text: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(where, pa.scalar(None, pa.string()), text)
+
+
+# Packing and encoding
+
 
 def open_unpacked(path: Path) -> Any:
     """Open a file, packed or not, whatever its name says, to read its bytes."""
@@ -99,8 +154,10 @@ def open_unpacked(path: Path) -> Any:
         import pyarrow as pa
 
         return pa.input_stream(str(path), compression="zstd")
-    opener = next((o for magic, o in PACKED.items() if head.startswith(magic)), Path.open)
-    return opener(path, "rb")
+    for beginning, opener in PACKED.items():
+        if head.startswith(beginning):
+            return opener(path, "rb")
+    return path.open("rb")
 
 
 def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
@@ -110,32 +167,51 @@ def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
             head = bytes(file.read(HEAD_BYTES))
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise NoTableError(f"{path} is packed, and cut off or damaged.") from error
-    encoding = encoding or _find_encoding(head)
+
+    if encoding:
+        _refuse_unknown_encoding(encoding)
+    else:
+        encoding = _find_encoding(head)
     try:
         decoder = codecs.getincrementaldecoder(encoding)(errors="strict")
         text = decoder.decode(head).removeprefix("\ufeff")
-    except LookupError as error:
-        msg = f"There is no encoding {encoding!r}: utf-8, utf-16 and latin-1 are usual."
-        raise TableError(msg) from error
-    except UnicodeDecodeError as error:
-        msg = f"{path} is not text in {encoding}: say what it is, --encoding latin-1 say."
-        raise TableError(msg) from error
+    except UnicodeError as error:
+        raise TableError(
+            f"{path} is not text in {encoding}: pass its encoding, for example --encoding latin-1."
+        ) from error
     if "\x00" in text:
         raise NoTableError(f"{path} is not a text file.")
     return text, encoding
 
 
+def _refuse_unknown_encoding(encoding: str) -> None:
+    """Refuse what is no encoding of text: rot13 and zlib, which Python has too, are none."""
+    try:
+        "a".encode(encoding)
+    except (LookupError, ValueError) as error:
+        raise TableError(
+            f"There is no encoding {encoding!r} of text: utf-8, utf-16 and latin-1 are usual."
+        ) from error
+
+
 def _find_encoding(head: bytes) -> str:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    nulls = head[:2000].count(0)
-    if nulls > len(head[:2000]) / 4:
-        return "utf-16-le" if head[1:2000:2].count(0) > nulls / 2 else "utf-16-be"
+
+    # Latin text in UTF-16 has a null in every second byte
+    beginning = head[:2000]
+    nulls = beginning.count(0)
+    if nulls > len(beginning) / 4:
+        mostly_second = beginning[1::2].count(0) > nulls / 2
+        return "utf-16-le" if mostly_second else "utf-16-be"
     try:
         codecs.getincrementaldecoder("utf-8")(errors="strict").decode(head)
     except UnicodeDecodeError:
         return "latin-1"
     return "utf-8"
+
+
+# Rows, separator and decimal mark
 
 
 def read_rows(text: Any, separator: str, *, strict: bool = False) -> Iterator[Row]:
@@ -144,7 +220,8 @@ def read_rows(text: Any, separator: str, *, strict: bool = False) -> Iterator[Ro
     rows = csv.reader(text, delimiter=separator, strict=strict)
     try:
         while True:
-            begin, row = rows.line_num + 1, None
+            begin = rows.line_num + 1
+            row = None
             with suppress(csv.Error):
                 row = next(rows)
             if row != []:
@@ -158,13 +235,16 @@ def read_rows(text: Any, separator: str, *, strict: bool = False) -> Iterator[Ro
 def find_separator(text: str) -> str:
     """Return what stands between cells: what each row has as often, and more than never."""
     for separator in SEPARATORS:
-        rows = list(islice(read_rows(io.StringIO(text, newline=""), separator), 200))
-        widths = {len(row or ()) for *_, row in (rows[:-1] if len(rows) > 2 else rows)}
+        rows = list(islice(read_rows(io.StringIO(text, newline=""), separator), SEPARATOR_ROWS))
+        if len(rows) > 2:
+            rows = rows[:-1]  # which may be cut
+        widths = {len(row or ()) for _, _, row in rows}
         if len(widths) == 1 and widths != {1}:
             return separator
-    first = text.lstrip().partition("\n")[0]
-    most = max("\t;|,", key=lambda mark: first.count(mark))
-    return most if most in first else ","
+
+    first_line = text.lstrip().partition("\n")[0]
+    most = max("\t;|,", key=first_line.count)
+    return most if most in first_line else ","
 
 
 def find_decimal(
@@ -177,18 +257,32 @@ def find_decimal(
 
     Where cells such as 1,234 say no more, the comma is before decimals, unless it separates cells.
     """
-    with_units = zip(columns, units, strict=True)
-    cells = [in_usual_form(cell, unit) for column, unit in with_units for cell in column]
-    cells = [cell for cell in cells if cell[:1] in "+-0123456789.," and not cell.isdecimal()]
-    there = {"", *(mark for mark in ".,' \xa0\u202f" if any(mark in cell for cell in cells))}
-    tried = [(".", ""), (",", ""), (".", ","), (",", ".")]
-    tried = [tried[i] for i in (0, 2, 1, 3)] if writing.separator == "," else tried
-    tried += [(decimal, mark) for mark in " \xa0\u202f'" for decimal in ".,"]
-    known = [] if schema is None else [(schema.decimal, schema.thousands)]
-    pairs = known + [pair for pair in tried if pair[1] in there]
+    cells = [
+        in_usual_form(cell, unit)
+        for column, unit in zip(columns, units, strict=True)
+        for cell in column
+    ]
+    # a whole number without marks is one in every format
+    telling = [cell for cell in cells if cell[:1] in NUMBER_BEGINNINGS and not cell.isdecimal()]
+
     formats = [
         replace(writing, decimal=decimal, thousands=thousands)
-        for decimal, thousands in pairs
+        for decimal, thousands in _list_marks(telling, writing, schema)
         if writing.decimal in ("", decimal)
     ]
-    return max(formats, key=lambda one: one.count_numbers(cells))  # the first of several
+    return max(formats, key=lambda form: form.count_numbers(telling))  # the first of several
+
+
+def _list_marks(
+    cells: Sequence[str], writing: TextFormat, schema: Schema | None
+) -> list[tuple[str, str]]:
+    """Return pairs of decimal mark and thousands mark, the likeliest first."""
+    if writing.separator == ",":
+        tried = [(".", ""), (".", ","), (",", ""), (",", ".")]
+    else:
+        tried = [(".", ""), (",", ""), (".", ","), (",", ".")]
+    tried += [(decimal, mark) for mark in " \xa0\u202f'" for decimal in ".,"]
+
+    there = {"", *(mark for mark in THOUSANDS if any(mark in cell for cell in cells))}
+    known = [] if schema is None else [(schema.decimal, schema.thousands)]
+    return known + [pair for pair in tried if pair[1] in there]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -12,53 +11,27 @@ from typing import Any
 import numpy as np
 
 from nysboost.numerics.arrays import Floats
-
-MISSING = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat")
-"""What programs write, in letters of any case, where text has no value."""
-
-MISSING_MARKERS = (
-    *MISSING, "?", "-", "--", ".", "none", "missing", "#div/0!", "#value!", "#ref!", "#num!",
-)  # fmt: skip
-"""What people write besides, in a column that is otherwise numbers."""
+from nysboost.tables.dates import DAY_FIRST, MONTH_FIRST, as_seconds, as_span, find_order, to_iso
+from nysboost.tables.gaps import is_number_mark, is_program_mark
 
 MINUS = "\u2212"
-DAY_FIRST, MONTH_FIRST = "day first", "month first"
+"""The minus sign of typesetters."""
+
 TRUTH = {"true": 1.0, "false": 0.0}
 
 FEW_VALUES = 32
 """Values up to which text beside numbers is a category, and a category has a column for each."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_LOCAL_DATE = re.compile(
-    r"(\d\d?)([./-])(\d\d?)\2(\d{4})(?: (\d\d?)(:\d\d(?::\d\d)?)(?: ?([AP])M)?)?", re.ASCII | re.I
-)
-_SPANS = (  # as pandas and Python write them, clocks, and ISO 8601
-    re.compile(r"(?:(-?\d+) days?,? ?\+?)?(?:(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?)?", re.ASCII),
-    re.compile(r"P(?:(-?\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII),
-)
-_UNITS = (86_400, 3600, 60, 1)
-_EPOCH = dt.datetime(1970, 1, 1)
+MOSTLY = 0.9
+"""Share of numbers from which a text among them is a mistake and no category."""
+
+# possessive: a cell of many digits that is no number takes time in proportion to its length
+_NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
 
 
 def first_of(wrong: Any) -> int | None:
     """Return the first row where something is wrong, None if there is none."""
     return int(np.argmax(wrong)) if wrong.any() else None
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, NaT, NA, or what programs write for it."""
-    if isinstance(value, str):
-        return len(value) < 8 and value.strip().lower() in MISSING
-    if value is None:
-        return True
-    same = value == value
-    return not isinstance(same, bool | np.bool) or not same
-
-
-def is_missing_marker(value: Any) -> bool:
-    """Whether a value is text that marks a gap among numbers."""
-    return isinstance(value, str) and value.strip().lower() in MISSING_MARKERS
 
 
 # As numbers
@@ -75,70 +48,57 @@ def as_number(value: Any) -> float | None:
         text = tidy(value)
         if _NUMBER.fullmatch(text):
             return float(text)
-        return float("nan") if text.lower() in MISSING_MARKERS else None
-    if not isinstance(value, Number | np.bool) or isinstance(value, complex | np.complexfloating):
+        return np.nan if is_number_mark(text) else None
+
+    is_complex = isinstance(value, complex | np.complexfloating)
+    if is_complex or not isinstance(value, Number | np.bool):
         return None
     try:
         return float(value)  # type: ignore[arg-type]
     except OverflowError:  # a whole number of more than 308 digits
-        return float("inf")
+        return np.inf
 
 
 def as_truth(value: Any) -> float | None:
-    """Return 1 or 0 for a truth value, NaN for a mark of a gap; None if it is none of these."""
-    text = value.strip().lower() if isinstance(value, str) else ""
-    found = TRUTH.get(text, as_number(value))
-    return found if found in (0.0, 1.0, None) or found != found else None
-
-
-def as_seconds(value: Any) -> float | None:
-    """Return a date as seconds since 1970 (UTC); None if it is none."""
+    """Return 1 or 0 for a truth value, NaN for a mark of a gap; None if it is neither."""
     if isinstance(value, str):
-        text = value.strip()
-        try:
-            value = dt.datetime.fromisoformat(text) if len(text) >= 8 and "-" in text else None
-        except ValueError:
-            return None
-    if isinstance(value, np.datetime64):
-        return float(value.astype("datetime64[us]").astype(np.int64)) / 1e6
-    if isinstance(value, dt.datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(dt.UTC).replace(tzinfo=None)
-        return float((value - _EPOCH).total_seconds())
-    return (value - _EPOCH.date()).total_seconds() if isinstance(value, dt.date) else None
+        truth = TRUTH.get(value.strip().lower())
+        if truth is not None:
+            return truth
+    number = as_number(value)
+    if number is None or number in (0.0, 1.0) or np.isnan(number):
+        return number
+    return None
 
 
-def from_seconds(seconds: float) -> dt.datetime | str:
-    """Return the date that is so many seconds after 1970 (UTC), as text if years are too far."""
-    try:
-        return _EPOCH + dt.timedelta(seconds=seconds)
-    except OverflowError:
-        return f"{seconds} s"
+def _as_date(value: Any) -> float | None:
+    return np.nan if is_program_mark(value) else as_seconds(value)
 
 
-def as_span(value: Any) -> float | None:
-    """Return a span of time, or a time of the day, in seconds; None if it is none."""
-    if isinstance(value, str):
-        parts = [f.groups() for form in _SPANS if (f := form.fullmatch(value.strip()))]
-        if not parts or not any(parts[0]):
-            return None
-        return sum(float(x or 0) * unit for x, unit in zip(parts[0], _UNITS, strict=True))
-    if isinstance(value, np.timedelta64):
-        return float(value / np.timedelta64(1, "us")) / 1e6
-    if isinstance(value, dt.time):
-        value = dt.datetime.combine(_EPOCH, value) - _EPOCH
-    return value.total_seconds() if isinstance(value, dt.timedelta) else None
+def _as_duration(value: Any) -> float | None:
+    return np.nan if is_program_mark(value) else as_span(value)
 
 
-READINGS = {"number": as_number, "date": as_seconds, "duration": as_span, "boolean": as_truth}
-"""How the values of each kind become numbers; what is no such value is None."""
+READINGS = {"number": as_number, "date": _as_date, "duration": _as_duration, "boolean": as_truth}
+"""How the values of each kind become numbers: NaN for a mark of a gap, None for another kind."""
 
 
 def numbers_as(kind: str, values: Sequence[Any], form: str = "") -> tuple[Floats, Any]:
     """Return values of a kind as numbers, NaN for a mark of a gap, and which are of another."""
-    values = [in_usual_form(value, form) for value in values] if form else values
-    found = list(map(READINGS[kind], values))
-    return np.array(found, dtype=np.float64), np.array([x is None for x in found], dtype=bool)
+    if form:
+        values = [in_usual_form(value, form) for value in values]
+    read = READINGS[kind]
+    found = [read(value) for value in values]
+    wrong = np.array([number is None for number in found], dtype=bool)
+    return np.array(found, dtype=np.float64), wrong
+
+
+def as_whole_numbers(values: Sequence[Any]) -> list[int] | None:
+    """Return text of whole numbers with all their digits; None if some are no whole numbers."""
+    texts = [tidy(value) if isinstance(value, str) else "" for value in values]
+    if not all(re.fullmatch(r"[+-]?\d{1,19}", text, re.ASCII) for text in texts):
+        return None
+    return [int(text) for text in texts]
 
 
 # What text of one column has in common: the unit of numbers, or the order of day and month
@@ -146,9 +106,15 @@ def numbers_as(kind: str, values: Sequence[Any], form: str = "") -> tuple[Floats
 
 def unit_of(value: Any) -> str:
     """Return the percent sign or the currency that a number is written with, or ""."""
-    text = tidy(value) if isinstance(value, str) and re.search(r"\d", value) else ""
-    signs = (text[-1:], text.lstrip("+-")[:1]) if text else ()
-    return next((s for s in signs if s == "%" or unicodedata.category(s) == "Sc"), "")
+    if not isinstance(value, str) or not re.search(r"\d", value):
+        return ""
+    text = tidy(value)
+    signs = (text[-1:], text.lstrip("+-")[:1])
+    return next((sign for sign in signs if _is_unit(sign)), "")
+
+
+def _is_unit(sign: str) -> bool:
+    return bool(sign) and (sign == "%" or unicodedata.category(sign) == "Sc")
 
 
 def unit_pattern(unit: str) -> str:
@@ -156,99 +122,85 @@ def unit_pattern(unit: str) -> str:
     return rf"^([+-]?){re.escape(unit)}\s*|\s*{re.escape(unit)}$"
 
 
+def without_unit(text: str, unit: str) -> str:
+    """Return a number without the unit before or behind it."""
+    text = tidy(text)
+    body = text.lstrip("+-")
+    sign = text[: len(text) - len(body)]
+    if len(sign) < 2 and body.startswith(unit):
+        return sign + body.removeprefix(unit).lstrip()
+    if text.endswith(unit):
+        return text.removesuffix(unit).rstrip()
+    return text
+
+
 def in_usual_form(value: Any, form: str) -> Any:
     """Return a number without its unit, or a date as ISO 8601 writes it, if it has this form."""
     if not isinstance(value, str):
         return value
-    if form not in (DAY_FIRST, MONTH_FIRST):
-        return re.sub(unit_pattern(form), r"\1", tidy(value), count=1) if form else tidy(value)
-    found = _LOCAL_DATE.fullmatch(value.strip())
-    if found is None:
-        return value
-    day, month = (found[1], found[3]) if form == DAY_FIRST else (found[3], found[1])
-    iso = f"{found[4]}-{month:0>2}-{day:0>2}"
-    if found[5] is None:
-        return iso
-    hour = int(found[5]) % 12 + 12 * (found[7] in "Pp") if found[7] else int(found[5])
-    return f"{iso} {hour:02}{found[6]}"
+    if form in (DAY_FIRST, MONTH_FIRST):
+        return to_iso(value, form)
+    if form:
+        return without_unit(value, form)
+    return tidy(value)
 
 
 def find_unit(values: Sequence[Any]) -> str:
     """Return the unit that all numbers of a column are written with, or ""."""
-    numbers = (value for value in values if not is_missing_marker(value))
+    numbers = (value for value in values if not is_number_mark(value))
     unit = unit_of(next(numbers, ""))
-    return unit if unit and all(unit_of(value) == unit for value in numbers) else ""
+    if unit and all(unit_of(value) == unit for value in numbers):
+        return unit
+    return ""
 
 
-def find_order(values: Sequence[Any]) -> str:
-    """Return in which order days and months are, if all are dates in that one alone, or ""."""
-    if in_usual_form(values[0], DAY_FIRST) == values[0]:
-        return ""
-    orders = [o for o in (DAY_FIRST, MONTH_FIRST) if not numbers_as("date", values, o)[1].any()]
-    # after a dot the month comes first nowhere
-    dotted = len(orders) == 2 and all("." in str(value) for value in values)
-    return orders[0] if dotted or len(orders) == 1 else ""
+# The kind of a column
 
 
 def kind_of(values: Sequence[Any], counts: Any) -> tuple[str, str, Floats]:
-    """Return what such a column is, how it is written, and its values as numbers.
+    """Return what a column is, how it is written, and its values as numbers.
 
-    It is one of `READINGS`, "category", or "numbers, but": numbers, and few values that are none.
+    Parameters
+    ----------
+    values : sequence
+        The different values of the column, but for gaps.
+    counts : ndarray of shape (len(values),)
+        How many rows have each.
+
+    Returns
+    -------
+    kind : str
+        A key of `READINGS`, "category", or "numbers, but": numbers, and few values that are none.
+    form : str
+        The unit of numbers, the order of day and month in dates, or "".
+    numbers : ndarray of shape (len(values),)
     """
-    if all(isinstance(v, bool | np.bool) for v in values):
-        return "boolean" if len(values) else "number", "", np.array(values, dtype=np.float64)
-    if all(map(is_missing_marker, values)):
+    if all(isinstance(value, bool | np.bool) for value in values):
+        kind = "boolean" if len(values) else "number"
+        return kind, "", np.array(values, dtype=np.float64)
+    there = [value for value in values if not is_number_mark(value)]
+    if not there:
         return "category", "", np.empty(0)
-    form = find_unit(values) or find_order(values)
-    start = in_usual_form(values[0], form) if form else values[0]
-    for kind, read in READINGS.items():
-        if read(start) is not None:
+
+    form = find_unit(values) or find_order([v for v in there if not is_program_mark(v)])
+    for kind in READINGS:
+        # one value first: most columns are of no kind but one
+        if not numbers_as(kind, there[:1], form)[1].any():
             numbers, wrong = numbers_as(kind, values, form)
             if not wrong.any():
                 return kind, form, numbers
+
     numbers, _ = numbers_as("number", values)
-    real = np.isfinite(numbers)
-    there = counts[[not is_missing_marker(v) for v in values]].sum()
-    varied = len(values) > min(FEW_VALUES, there / 2) or (numbers[real] % 1 != 0).any()
-    almost = varied and counts[real].sum() >= 0.9 * there
-    return "numbers, but" if almost else "category", "", numbers
+    if _are_mostly_numbers(values, numbers, counts):
+        return "numbers, but", "", numbers
+    return "category", "", numbers
 
 
-# As categories
-
-
-def plain(value: Any) -> str | bool | float:
-    """Return a value as a category keeps it: text, a truth value or a number."""
-    if isinstance(value, np.bool | np.number | np.str_ | np.bytes_):
-        value = value.item()
-    if isinstance(value, bytes):
-        value = value.decode(errors="backslashreplace")
-    if isinstance(value, str | bool | int | float):
-        return value.strip() if isinstance(value, str) else value
-    number = as_number(value)
-    if number is not None:
-        return number
-    if isinstance(value, dt.datetime) and value.time() == dt.time():
-        return str(value.date())
-    return str(value)
-
-
-def find_positions(known: Sequence[Any], values: Sequence[Any]) -> list[int]:
-    """Return where values stand among the known ones of a category, −2 if they do not.
-
-    1, 1.0 and True are one value, and "1" is looked for as 1 if it is not known itself.
-    """
-    exact = {value: i for i, value in enumerate(known)}
-    others = {_other(value): i for value, i in reversed(exact.items())}
-    return [exact.get(value, others.get(value, -2)) for value in map(plain, values)]
-
-
-def _other(value: Any) -> Any:
-    """Return a number or a truth value for text, and text for these."""
-    if isinstance(value, str):
-        number = int(value) if _WHOLE.fullmatch(value) else as_number(value)
-        truth = TRUTH.get(value.strip().lower())
-        return truth if truth is not None else number if number == number else None
-    if isinstance(value, bool):
-        return str(value)
-    return str(int(value)) if value == value // 1 and abs(value) < 2**63 else repr(as_number(value))
+def _are_mostly_numbers(values: Sequence[Any], numbers: Floats, counts: Any) -> bool:
+    """Return whether nine rows of ten have numbers, too many different ones for codes."""
+    is_number = np.isfinite(numbers)
+    is_there = [not is_number_mark(value) for value in values]
+    rows = counts[is_there].sum()
+    many = len(values) > min(FEW_VALUES, rows / 2)
+    fractions = bool((numbers[is_number] % 1 != 0).any())
+    return bool((many or fractions) and counts[is_number].sum() >= MOSTLY * rows)

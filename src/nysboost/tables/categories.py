@@ -1,0 +1,79 @@
+"""Values of categories: how they are kept, and which of them another table's values are."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nysboost.tables.gaps import is_program_mark
+from nysboost.tables.values import TRUTH, as_number
+
+GAP = -1
+UNKNOWN = -2
+"""Positions of a gap and of a value that was not there in fitting."""
+
+_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+
+
+def plain(value: Any) -> str | bool | float:
+    """Return a value as a category keeps it: text, a truth value or a number."""
+    if isinstance(value, np.bool | np.number | np.str_ | np.bytes_):
+        value = value.item()
+    if isinstance(value, bytes):
+        value = value.decode(errors="backslashreplace")
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool | int | float):
+        return value
+
+    number = as_number(value)
+    if number is not None:
+        return number
+    if isinstance(value, dt.datetime) and value.time() == dt.time():
+        return str(value.date())
+    return str(value)
+
+
+def find_positions(known: Sequence[Any], values: Sequence[Any]) -> list[int]:
+    """Return where values stand among the known ones of a category.
+
+    1, 1.0 and True are one value, and "1" is looked for as 1 if it is not known itself. A mark
+    such as "NA" that is no known value is a gap.
+    """
+    exact = {value: i for i, value in enumerate(known)}
+    others = {_other_form(value): i for value, i in reversed(exact.items())}
+
+    positions = []
+    for value in map(plain, values):
+        position = exact.get(value, others.get(value))
+        if position is None:
+            position = GAP if is_program_mark(value) else UNKNOWN
+        positions.append(position)
+    return positions
+
+
+def _other_form(value: Any) -> Any:
+    """Return a number or a truth value for text, and text for these."""
+    if isinstance(value, str):
+        return _from_text(value)
+    if isinstance(value, bool):
+        return str(value)
+    if value == value // 1 and abs(value) < 2**63:
+        return str(int(value))
+    return repr(as_number(value))
+
+
+def _from_text(text: str) -> float | None:
+    truth = TRUTH.get(text.strip().lower())
+    if truth is not None:
+        return truth
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    number = as_number(text)
+    if number is None or np.isnan(number):
+        return None
+    return number

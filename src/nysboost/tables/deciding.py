@@ -1,0 +1,231 @@
+"""What each column of a table is, decided from the summary of all its rows."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nysboost.numerics.arrays import Floats
+from nysboost.tables.categories import plain
+from nysboost.tables.columns import Column, is_far, say_far, say_gaps
+from nysboost.tables.cycles import choose_cycles
+from nysboost.tables.dates import is_local_date
+from nysboost.tables.frames import RawColumn
+from nysboost.tables.summaries import PLURALS, ColumnSummary, median
+from nysboost.tables.values import READINGS, first_of, kind_of, numbers_as
+
+FEW_FOR_TEXT = 32
+"""Different values that may each be in one row alone; beyond, text needs two rows for each."""
+
+FEWEST_IDS = 100
+"""Rows from which a number of its own in each row is an id: a table of years has fewer."""
+
+ID_EVIDENCE = 10.0
+"""n²/2R of an id: n measurements among R values all differ with probability exp(−n²/2R)."""
+
+NEARLY_SORTED = 0.95
+"""Share of rows that do not step back, from which a table is sorted by a date."""
+
+_SAYS_ID = re.compile(r"(?:^|[\W_])id$|[a-z](?:Id|ID)$", re.IGNORECASE)
+
+
+def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
+    """Say what a column is.
+
+    Parameters
+    ----------
+    summary : ColumnSummary
+    missing : "fill" or another
+        Unless it is "fill", gaps are refused.
+    ids : "keep" or "drop"
+        Whether a column that numbers the rows is used.
+    """
+    kind, form, numbers = _find_kind(summary)
+    marks: tuple[str, ...] = ()
+    if summary.counts and kind in READINGS:
+        summary, marks = _as_numbers(summary, kind, numbers, missing)
+
+    if summary.gaps and missing != "fill":
+        raise ValueError(say_gaps(summary.name, summary.gaps))
+    if kind == "category":
+        return _decide_category(summary)
+    if summary.gaps and not summary.sampled:
+        return _leave_out_empty(summary)
+
+    column = _decide_numbers(summary, kind)
+    if ids == "drop" and kind == "number" and numbers_rows(summary.sample):
+        _warn_of_id(summary)
+        return replace(column, kind="id", note="")
+    return replace(column, form=form, marks=marks)
+
+
+# Numbers, dates, durations and truth values
+
+
+def _find_kind(summary: ColumnSummary) -> tuple[str, str, Floats]:
+    """Return the kind of a column, how it is written, and its different values as numbers."""
+    values = list(summary.counts)
+    to_find = summary.kind == "object" or (summary.kind == "category" and not values)
+    if not to_find:
+        return summary.kind, "", np.empty(0)
+
+    counts = np.array(list(summary.counts.values()), dtype=np.intp)
+    kind, form, numbers = kind_of(values, counts)
+    if kind != "numbers, but" and not summary.sampled:
+        return kind, form, numbers
+
+    # the rest of the column is numbers: so must these be
+    kind = summary.sampled or "number"
+    numbers, wrong = numbers_as(kind, values, form)
+    at = first_of(wrong)
+    if at is not None:
+        raise ValueError(
+            f"Column {summary.name!r} holds {PLURALS[kind]}, but also {values[at]!r:.60}: make it "
+            f"a {kind} or leave it empty; or make the column a category, with "
+            'astype("category") or --category.'
+        )
+    return kind, form, numbers
+
+
+def _as_numbers(
+    summary: ColumnSummary, kind: str, numbers: Floats, missing: str
+) -> tuple[ColumnSummary, tuple[str, ...]]:
+    """Return the summary with values as numbers, and what marked gaps among them."""
+    counts = np.array(list(summary.counts.values()), dtype=np.intp)
+    read = ColumnSummary.at(RawColumn(summary.name, kind, np.repeat(numbers, counts)))
+
+    pairs = zip(summary.counts, numbers, strict=True)
+    marks = sorted(str(value) for value, number in pairs if np.isnan(number))
+    if marks and missing == "fill":
+        warnings.warn(
+            f"Column {summary.name!r} holds {PLURALS[kind]}, and {read.gaps} times "
+            f"{', '.join(map(repr, marks))}: these are taken as missing values.",
+            stacklevel=2,
+        )
+    return read + replace(summary, counts=Counter()), tuple(marks)
+
+
+def _decide_numbers(summary: ColumnSummary, kind: str) -> Column:
+    far = summary.far
+    is_wrong = kind == "number" and is_far(abs(far), summary.least)
+    if not np.isfinite(far) or is_wrong:
+        raise ValueError(say_far(summary.name, far))
+
+    sample = summary.sample
+    return Column(
+        name=summary.name,
+        kind=kind,
+        gaps=summary.gaps,
+        usual=median(np.abs(sample[sample != 0])),
+        median=median(sample),
+        cycles=choose_cycles(kind, sample) if kind in ("date", "duration") else (),
+        note=_note_on_numbers(summary, kind),
+    )
+
+
+def _leave_out_empty(summary: ColumnSummary) -> Column:
+    warnings.warn(
+        f"Column {summary.name!r} has no value in any of {summary.gaps} rows, and is left out.",
+        stacklevel=2,
+    )
+    return Column(summary.name, "empty", gaps=summary.gaps)
+
+
+# Categories
+
+
+def _decide_category(summary: ColumnSummary) -> Column:
+    n_rows = summary.counts.total()
+    hardly_repeat = len(summary.counts) > max(FEW_FOR_TEXT, n_rows / 2)
+    if summary.kind == "object" and hardly_repeat:
+        _warn_of_text(summary)
+        return Column(summary.name, "text", gaps=summary.gaps)
+
+    counts: Counter[Any] = Counter()
+    for value, count in summary.counts.items():
+        counts[plain(value)] += count
+    values = tuple(sorted(counts, key=lambda value: (isinstance(value, str), value)))
+    padded = (v for v in summary.counts if isinstance(v, str) and v != v.strip())
+    return Column(
+        name=summary.name,
+        kind="category",
+        values=values,
+        gaps=summary.gaps,
+        counts=tuple(counts[value] for value in values),
+        padded=tuple(sorted(padded)),
+        note=_note_on_groups(summary.name, len(values), n_rows),
+    )
+
+
+def _warn_of_text(summary: ColumnSummary) -> None:
+    hint = ""
+    if all(is_local_date(value) for value in summary.counts):
+        hint = " Dates whose day and month could be swapped are written 2020-01-31."
+    warnings.warn(
+        f"Column {summary.name!r} is text with {len(summary.counts)} different values in "
+        f"{summary.counts.total()} rows: nothing can be learned from values that hardly come "
+        f"again, and it is left out.{hint}",
+        stacklevel=2,
+    )
+
+
+# Ids, groups and order
+
+
+def numbers_rows(sample: Floats) -> bool:
+    """Return whether numbers are ids or count the rows, and are no measurement.
+
+    Whole numbers, a different one in each row: n measurements among R possible values all differ
+    with probability exp(−n²/2R), and ids always do.
+    """
+    n = len(sample)
+    if n < FEWEST_IDS or (sample % 1 != 0).any():
+        return False
+    if len(np.unique(sample)) < n:
+        return False
+    possible = np.ptp(sample) + 1
+    return bool(n**2 / (2 * possible) > ID_EVIDENCE)
+
+
+def _warn_of_id(summary: ColumnSummary) -> None:
+    sample = summary.sample
+    warnings.warn(
+        f"Column {summary.name!r} has a whole number of its own in each row ({sample.min():.0f} "
+        f"to {sample.max():.0f}), as ids have, which say nothing about new rows: it is left out. "
+        'ids="keep" uses it, in the command --ids keep.',
+        stacklevel=2,
+    )
+
+
+def _note_on_numbers(summary: ColumnSummary, kind: str) -> str:
+    """Return a hint if rows are sorted by a date, or belong to groups that numbers name."""
+    sample = summary.sample
+    if kind == "number" and _SAYS_ID.search(summary.name):
+        return _note_on_groups(summary.name, len(np.unique(sample)), len(sample))
+    if kind != "date" or len(sample) < FEWEST_IDS or np.ptp(sample) == 0:
+        return ""
+
+    steps = np.diff(sample)
+    forward = max(np.mean(steps >= 0), np.mean(steps <= 0))
+    if forward < NEARLY_SORTED:
+        return ""
+    return (
+        f"The rows are sorted by {summary.name!r}. If the model will predict later rows, hold out "
+        "the last ones: an error on rows between the training rows is too small."
+    )
+
+
+def _note_on_groups(name: str, n_values: int, n_rows: int) -> str:
+    """Return a hint if a column whose name says that it holds ids has each in several rows."""
+    repeated = n_rows >= FEWEST_IDS and 1 < n_values <= n_rows / 2
+    if not repeated or not _SAYS_ID.search(name):
+        return ""
+    return (
+        f"Column {name!r} has {n_values:,} ids in {n_rows:,} rows. If the model will predict rows "
+        "of new ids, hold out all rows of an id together: else the error is too small."
+    )

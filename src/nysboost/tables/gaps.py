@@ -1,0 +1,48 @@
+"""What a gap is: the one place that decides which cells have no value.
+
+A cell of a frame is a gap if it is None, NaN, NaT, NA or blank text. In a text file programs write
+marks such as "NA", which are gaps there too; in a frame "NA" is a text like any other, unless the
+other values of its column are numbers, dates or durations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+PROGRAM_MARKS = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat")
+"""What programs write into text files where a value is missing, in letters of any case."""
+
+NUMBER_MARKS = (
+    *PROGRAM_MARKS, "?", "-", "--", ".", "none", "missing", "#div/0!", "#value!", "#ref!", "#num!",
+)  # fmt: skip
+"""What people write besides, in a column that otherwise holds numbers."""
+
+LONGEST_MARK = 8
+
+
+def is_gap(value: Any) -> bool:
+    """Return whether a cell of a frame has no value: None, NaN, NaT, NA or blank text."""
+    if isinstance(value, str):
+        return not value or value.isspace()
+    if value is None:
+        return True
+
+    # NaN and NaT are not equal to themselves; pandas' NA compares to itself as NA
+    equals_itself = value == value
+    if not isinstance(equals_itself, bool | np.bool):
+        return True
+    return not equals_itself
+
+
+def is_program_mark(value: Any) -> bool:
+    """Return whether a value is text that programs write for a missing value."""
+    if not isinstance(value, str) or len(value) > LONGEST_MARK:
+        return False
+    return value.strip().lower() in PROGRAM_MARKS
+
+
+def is_number_mark(value: Any) -> bool:
+    """Return whether a value is text that marks a gap in a column of numbers."""
+    return isinstance(value, str) and value.strip().lower() in NUMBER_MARKS

@@ -1,0 +1,120 @@
+"""What is seen of the columns of a table, part by part; summaries of parts add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nysboost.numerics.arrays import Floats
+from nysboost.tables.frames import RawColumn, read_columns
+
+SAMPLE_ROWS = 2**17
+"""Rows, spread evenly, whose median fills gaps: its standard error is 1/300 of the spread."""
+
+PLURALS = {"number": "numbers", "boolean": "truth values", "date": "dates", "duration": "durations"}
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSummary:
+    """What was seen of the column `name`.
+
+    `counts` has the values that are no numbers yet, with their rows. Numbers, or what else is
+    `sampled`, have a `sample`, one of so many as `every` says, the one `far` from 0, and the
+    `least` size but 0.
+    """
+
+    name: str
+    kind: str
+    gaps: int
+    counts: Counter[Any]
+    sample: Floats
+    far: float = 0.0
+    least: float = np.inf
+    every: int = 1
+    sampled: str = ""
+
+    @classmethod
+    def at(cls, cells: RawColumn, size: int = SAMPLE_ROWS) -> ColumnSummary:
+        """Summarise a column, or a part of it, of which `size` numbers are kept."""
+        gaps = cells.gaps
+        n_gaps = int(gaps.sum())
+        if cells.values is not None:
+            counts = Counter(dict(zip(cells.values, cells.counts().tolist(), strict=True)))
+            return cls(cells.name, cells.kind, n_gaps, counts, np.empty(0))
+
+        there = cells.data[~gaps] if n_gaps else cells.data
+        if len(there) == 0:
+            return cls(cells.name, cells.kind, n_gaps, Counter(), there)
+        step = sample_step(len(there), size)
+        return cls(
+            name=cells.name,
+            kind=cells.kind,
+            gaps=n_gaps,
+            counts=Counter(),
+            sample=there[::step],
+            far=max(float(there.min()), float(there.max()), key=abs),
+            least=float(np.min(np.abs(there), where=there != 0, initial=np.inf)),
+            every=step,
+            sampled=cells.kind,
+        )
+
+    def __add__(self, other: ColumnSummary) -> ColumnSummary:
+        """Return the summary of both parts, or say that they do not go together."""
+        # a part with gaps alone has no kind
+        kinds = {part.kind for part in (self, other) if part.counts or part.sampled}
+        kind = self.kind
+        if len(kinds) == 1:
+            kind = kinds.pop()
+        elif len(kinds) > 1:
+            kind = "object"
+
+        # samples of both in the coarser step
+        every = max(self.every, other.every)
+        samples = [part.sample[:: every // part.every] for part in (self, other)]
+        sample = np.concatenate(samples)
+        if len(sample) > 2 * SAMPLE_ROWS:
+            sample = sample[::2]
+            every = 2 * every
+
+        return ColumnSummary(
+            name=self.name,
+            kind=kind,
+            gaps=self.gaps + other.gaps,
+            counts=self.counts + other.counts,
+            sample=sample,
+            far=max(self.far, other.far, key=abs),
+            least=min(self.least, other.least),
+            every=every,
+            sampled=self._sampled_with(other),
+        )
+
+    def _sampled_with(self, other: ColumnSummary) -> str:
+        """Return the kind of the numbers of both parts."""
+        found = sorted({part.sampled for part in (self, other) if part.sampled})
+        if found == ["boolean", "number"]:
+            return "number"
+        if len(found) > 1:
+            both = " in some parts and ".join(PLURALS[each] for each in found)
+            raise ValueError(f"Column {self.name!r} holds {both} in others: make them one kind.")
+        return found[0] if found else ""
+
+
+def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
+    """Return the power of two s for which every s-th of n rows makes at most `size` of them."""
+    return int(2 ** max(0, int(np.ceil(np.log2(n / size)))))
+
+
+def summarise_columns(part: Any, parts: int = 1) -> list[ColumnSummary]:
+    """Return the summary of each column of a table, or of one of so many parts of it."""
+    size = max(1, SAMPLE_ROWS // parts)
+    return [ColumnSummary.at(cells, size) for cells in read_columns(part)]
+
+
+def median(values: Floats) -> float:
+    """Return the median, of halves: the sum of two numbers may be out of range."""
+    if len(values) == 0:
+        return 0.0
+    return float(2 * np.median(values / 2))

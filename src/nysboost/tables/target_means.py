@@ -1,0 +1,84 @@
+"""Means of the targets for each value of a category, which stand for its values as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nysboost.numerics.arrays import Floats
+from nysboost.numerics.magnitudes import positive_or_one
+
+FOLDS = 5
+"""Parts of the rows; the mean of the target for a row comes from those that it is not in."""
+
+MOST_TARGETS = 8
+"""Targets whose means stand for a category with many values: the most frequent classes."""
+
+LEAST_BETWEEN = 1e-3
+"""Least share of the variance among the means of values: means are drawn together, never to one."""
+
+
+def leading_targets(Y: Floats) -> Floats:
+    """Return at most `MOST_TARGETS` targets, those that vary most; one of two classes."""
+    if Y.shape[1] == 2 and np.allclose(Y.sum(axis=1), Y[0].sum()):
+        return Y[:, 1:]
+    by_variance = np.argsort(-Y.var(axis=0), kind="stable")
+    return Y[:, np.sort(by_variance[:MOST_TARGETS])]
+
+
+def target_means(positions: Any, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
+    """Return the means of the targets for each value, drawn towards that of all.
+
+    The mean of a value is (Σ w y + a ȳ) / (Σ w + a): empirical Bayes, where a is the variance
+    within values divided by that among their means.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n,)
+        The value of each row: 0 to n_values − 1, −1 for a gap, −2 for an unknown one.
+    n_values : int
+    Y : ndarray of shape (n, t)
+    weights : ndarray of shape (n,) or None
+
+    Returns
+    -------
+    ndarray of shape (n_values + 2, t)
+        The last row is that of a gap, the one before it that of an unknown value.
+    """
+    tiny = np.finfo(float).tiny
+    w = np.ones(len(Y)) if weights is None else weights
+    total = max(float(w.sum()), tiny)
+    mean = (w[:, None] * Y).sum(axis=0) / total
+    deviations = Y - mean
+
+    # sums over the rows of each value
+    length = n_values + 2
+    at = positions % length
+    weight_of = np.bincount(at, w, minlength=length)
+    sums = np.stack([np.bincount(at, w * d, minlength=length) for d in deviations.T], axis=1)
+    raw_means = sums / np.maximum(weight_of, tiny)[:, None]
+
+    # variance among the means, less what noise alone gives to as many means
+    variance = (w[:, None] * deviations**2).sum(axis=0) / total
+    between = (weight_of[:, None] * raw_means**2).sum(axis=0) / total
+    within = np.maximum(variance - between, 0.0)
+    by_noise = within * (weight_of > 0).sum() / total
+    among = np.maximum(between - by_noise, LEAST_BETWEEN * variance)
+
+    a = within / positive_or_one(among)
+    return np.asarray(mean + sums / np.maximum(weight_of[:, None] + a, tiny))
+
+
+def out_of_fold_means(positions: Any, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
+    """Return for each row the mean of its value among the rows of other folds, shape (n, t)."""
+    # shuffled: values that come again every fifth row would all be in one fold
+    fold = np.random.default_rng(0).permutation(len(Y)) % FOLDS
+    found = np.empty_like(Y)
+    for k in range(FOLDS):
+        here = fold == k
+        rest = ~here
+        weights_of_rest = None if weights is None else weights[rest]
+        means = target_means(positions[rest], n_values, Y[rest], weights_of_rest)
+        found[here] = means[positions[here]]
+    return found

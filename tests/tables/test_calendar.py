@@ -1,0 +1,206 @@
+"""Dates, ids, gaps and targets of categories: what a table says beyond its numbers."""
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.sparse import csr_matrix
+
+import nysboost as nb
+from nysboost.tables.codes import Codes
+from nysboost.tables.schema import Schema
+from nysboost.tables.values import as_number
+
+QUICK = {"n_components": 30, "landmarks": "uniform", "random_state": 0, "verbose": 0}
+
+
+def deliveries(n=600, seed=0):
+    """Deliveries with a rush hour, in no order, and minutes that depend on hour and weekday."""
+    rng = np.random.default_rng(seed)
+    seconds = rng.integers(0, 150 * 86_400, n)
+    ordered = pd.Series(pd.Timestamp("2023-01-02") + pd.to_timedelta(seconds, "s"))
+    hour = ordered.dt.hour + ordered.dt.minute / 60
+    rush = 9 * np.exp(-(((hour - 17.5) / 2) ** 2))
+    minutes = 30 + rush - 5 * (ordered.dt.weekday >= 5) + rng.normal(0, 1, n)
+    return pd.DataFrame({"ordered_at": ordered}), minutes.to_numpy()
+
+
+def test_hours_and_weekdays_of_a_date_are_learned():
+    frame, y = deliveries()
+    hand = pd.DataFrame(
+        {
+            "second": (frame["ordered_at"] - frame["ordered_at"].min()).dt.total_seconds(),
+            "hour": frame["ordered_at"].dt.hour,
+            "weekday": frame["ordered_at"].dt.weekday,
+        }
+    )
+    errors = []
+    for table in (frame, hand):
+        model = nb.NystroemRegressor(verbose=0, random_state=0).fit(table[:450], y[:450])
+        errors.append(np.sqrt(np.mean((model.predict(table[450:]) - y[450:]) ** 2)))
+    assert errors[0] < 1.05 * errors[1]
+    assert len(model.feature_importances_) == 3
+
+
+def test_codes_of_a_date_are_phase_sine_and_cosine_of_what_repeats_and_varies():
+    days = pd.date_range("2020-01-01 06:00", periods=800, freq="D")
+    schema = Schema.of(pd.DataFrame({"day": days}))
+    assert schema.columns[0].cycles == ("weekday", "season")  # it is always six o'clock
+    assert schema.describe() == ["date: day (by weekday, season)"]
+    codes = Codes.of(schema)(pd.DataFrame({"day": [*days[:9], pd.NaT]}))
+    np.testing.assert_array_equal(codes[0, 1:4], codes[7, 1:4])
+    weekday = (days[:9].day_of_week.to_numpy() - 3) % 7  # 1970 began on a Thursday
+    np.testing.assert_allclose(codes[:9, 1], weekday / 7)
+    np.testing.assert_allclose(codes[:9, 2], np.sin(2 * np.pi * weekday / 7), atol=1e-8)
+    np.testing.assert_array_equal(codes[9, 1:], 0)
+    short = Schema.of(pd.DataFrame({"day": days[:5]}))
+    assert short.columns[0].cycles == ()
+
+
+def test_times_of_the_day_come_again_and_durations_do_not():
+    clock = [f"{i % 24:02}:30" for i in range(60)]
+    lasted = pd.to_timedelta(np.arange(60), "h")
+    schema = Schema.of(pa.table({"clock": clock, "lasted": lasted}))
+    assert [column.cycles for column in schema.columns] == [("time of day",), ()]
+
+
+def test_dates_are_the_same_by_every_door(tmp_path, command):
+    frame, y = deliveries()
+    frame = frame.assign(size=np.arange(600.0) % 7)
+    model = nb.NystroemRegressor(**QUICK).fit(frame, y)
+    expected = model.predict(frame[:40])
+    arrow = pa.Table.from_pandas(frame[:40])
+    for table in (pl.from_pandas(frame[:40]), arrow, iter([frame[:9], frame[9:40]])):
+        np.testing.assert_allclose(model.predict(table), expected, atol=1e-8)
+    with dask.config.set(scheduler="synchronous"):
+        lazy = model.predict(dd.from_pandas(frame[:40], npartitions=3)).compute()
+    np.testing.assert_allclose(lazy, expected, atol=1e-8)
+    nb.save(model, tmp_path / "m.nysboost")
+    frame[:40].to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "o.csv"
+    status, said, complained = command(
+        "predict", str(tmp_path / "m.nysboost"), str(tmp_path / "t.csv"), "--out", str(out)
+    )
+    assert status == 0, said + complained
+    np.testing.assert_allclose(pd.read_csv(out)["prediction"], expected, rtol=1e-6)
+
+
+# Ids
+
+
+def orders(n=200):
+    rng = np.random.default_rng(0)
+    numbers = rng.permutation(np.arange(7000, 7000 + n))
+    return pd.DataFrame({"order": numbers, "size": rng.normal(size=n), "count": rng.poisson(9, n)})
+
+
+def test_numbers_of_rows_are_left_out_unless_asked_for():
+    frame = orders()
+    with pytest.warns(UserWarning, match="'order' has a whole number of its own in each row"):
+        schema = Schema.of(frame, ids="drop")
+    assert [column.used for column in schema.columns] == [False, True, True]
+    assert "id: order" in schema.describe()
+    assert Schema.of(frame).columns[0].used
+    # 4 of 5 rows still show it, measurements and few rows do not
+    assert not Schema.of(frame[:160], ids="drop").columns[0].used
+    rng = np.random.default_rng(1)
+    measured = pd.DataFrame({"income": rng.integers(0, 10**6, 200), "x": rng.normal(size=200)})
+    assert all(column.used for column in Schema.of(measured, ids="drop").columns)
+    years = pd.DataFrame({"year": np.arange(1950, 2020), "x": rng.normal(size=70)})
+    assert all(column.used for column in Schema.of(years, ids="drop").columns)
+    # nothing else to learn from
+    assert Schema.of(frame[["order"]], ids="drop").columns[0].used
+
+
+def test_learners_leave_ids_out_and_say_so():
+    frame = orders()
+    y = frame["size"].to_numpy()
+    with pytest.warns(UserWarning, match="'order'"):
+        model = nb.NystroemRegressor(**QUICK).fit(frame, y)
+    assert model.feature_importances_[0] == 0
+    np.testing.assert_array_equal(model.predict(frame), model.predict(frame.assign(order=1)))
+    model = nb.NystroemRegressor(**QUICK, ids="keep").fit(frame, y)
+    assert model.schema_.columns[0].used
+
+
+def test_sorted_dates_and_ids_in_several_rows_are_noted():
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "sold": pd.date_range("2020-01-01", periods=n, freq="h"),
+            "customer_id": np.arange(n) % 40,
+            "paid": np.arange(n) % 40,
+        }
+    )
+    by_date, by_group = Schema.of(frame).notes
+    assert "sorted by 'sold'" in by_date
+    assert "'customer_id' has 40 ids in 300 rows" in by_group
+    assert not Schema.of(frame.sample(frac=1, random_state=0)[["sold", "paid"]]).notes
+
+
+# Gaps
+
+
+def test_na_is_a_text_in_a_frame_and_a_gap_among_numbers_and_in_a_file():
+    """Namibia is no gap."""
+    countries = pa.table({"country": ["NA", "DE", None, "DE"] * 9})
+    schema = Schema.of(countries)
+    assert schema.columns[0].values == ("DE", "NA")
+    assert schema.columns[0].gaps == 9
+    np.testing.assert_array_equal(schema.read(countries)[0][:4], [1, 0, -1, 0])
+    # where it is no value, it is a gap
+    other = Schema.of(pa.table({"country": ["FR", "DE", None, "DE"] * 9}))
+    np.testing.assert_array_equal(other.read(countries)[0][:4], [-1, 0, -1, 0])
+    with pytest.warns(UserWarning, match=r"'x' holds numbers, and 9 times 'NA'"):
+        assert Schema.of(pa.table({"x": ["1.5", "NA", "2.5"] * 9})).columns[0].gaps == 9
+    days = ["2020-01-31", "NaT", "2020-02-29"] * 9
+    with pytest.warns(UserWarning, match=r"'day' holds dates, and 9 times 'NaT'"):
+        assert Schema.of(pa.table({"day": days})).columns[0].kind == "date"
+
+
+def test_sparse_rows_with_gaps_are_filled_with_medians():
+    X = np.random.default_rng(0).normal(size=(200, 3)) * (np.arange(200) % 2)[:, None] + [0, 0, 5]
+    y = X[:, 0]
+    gaps = X.copy()
+    gaps[::7, 2] = np.nan
+    filled = np.where(np.isnan(gaps), np.nanmedian(gaps, axis=0), gaps)
+    model = nb.NystroemRegressor(**QUICK).fit(csr_matrix(gaps), y)
+    expected = nb.NystroemRegressor(**QUICK).fit(csr_matrix(filled), y).predict(filled)
+    np.testing.assert_allclose(model.predict(csr_matrix(gaps)), expected, atol=1e-8)
+    with pytest.raises(ValueError, match="NaN"):
+        nb.NystroemRegressor(**QUICK, missing="raise").fit(csr_matrix(gaps), y)
+
+
+# Categories with many values
+
+
+def streets(n=1200):
+    rng = np.random.default_rng(0)
+    level = rng.normal(size=200)
+    at = rng.integers(200, size=n)
+    names = np.array([f"street {i}" for i in at], dtype=object)
+    return pd.DataFrame({"street": names, "size": rng.normal(size=n)}), level[at]
+
+
+def test_means_of_the_target_are_learned_from_lazy_tables_too():
+    frame, y = streets()
+    model = nb.NystroemRegressor(**QUICK).fit(frame, y)
+    with dask.config.set(scheduler="synchronous"):
+        lazy = nb.NystroemRegressor(**QUICK).fit(dd.from_pandas(frame, npartitions=4), y)
+    np.testing.assert_allclose(lazy._table.means[0], model._table.means[0], atol=1e-9)
+    np.testing.assert_allclose(lazy.predict(frame), model.predict(frame), atol=1e-6)
+
+
+# Time
+
+
+@pytest.mark.parametrize("text", ["1" * 32_000 + "x", "1" * 32_000 + ":", "1" + " " * 32_000 + "x"])
+def test_long_cells_take_time_in_proportion_to_their_length(text):
+    assert as_number(text) is None
+    schema = Schema.of(pa.table({"x": ["45 %", "3 %", "7 %"] * 9}))
+    with pytest.raises(ValueError, match="fitted with numbers"):
+        schema.read(pa.table({"x": [text]}))
+    assert Schema.of(pa.table({"x": [text, "a"]})).columns[0].kind == "category"
