@@ -24,7 +24,7 @@ def deliveries(n=600, seed=0):
     ordered = pd.Series(pd.Timestamp("2023-01-02") + pd.to_timedelta(seconds, "s"))
     hour = ordered.dt.hour + ordered.dt.minute / 60
     rush = 9 * np.exp(-(((hour - 17.5) / 2) ** 2))
-    minutes = 30 + rush - 5 * (ordered.dt.weekday >= 5) + rng.normal(0, 1, n)
+    minutes = 30 + rush - 5 * (ordered.dt.day_of_week >= 5) + rng.normal(0, 1, n)
     return pd.DataFrame({"ordered_at": ordered}), minutes.to_numpy()
 
 
@@ -34,7 +34,7 @@ def test_hours_and_weekdays_of_a_date_are_learned():
         {
             "second": (frame["ordered_at"] - frame["ordered_at"].min()).dt.total_seconds(),
             "hour": frame["ordered_at"].dt.hour,
-            "weekday": frame["ordered_at"].dt.weekday,
+            "weekday": frame["ordered_at"].dt.day_of_week,
         }
     )
     errors = []
@@ -97,6 +97,7 @@ def orders(n=200):
     return pd.DataFrame({"order": numbers, "size": rng.normal(size=n), "count": rng.poisson(9, n)})
 
 
+@pytest.mark.filterwarnings("ignore:Column 'order' has a whole number")
 def test_numbers_of_rows_are_left_out_unless_asked_for():
     frame = orders()
     with pytest.warns(UserWarning, match="'order' has a whole number of its own in each row"):

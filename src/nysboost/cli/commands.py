@@ -81,6 +81,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--drop-column": AGAIN | {"help": "leave out a column: name or number; may be given again"},
     "--drop-missing": FLAG | {"help": "leave out rows with missing values"},
     "--drop-missing-target": FLAG | {"help": "leave out rows whose target is missing, no others"},
+    "--ids": {
+        "choices": ("drop", "keep"), "default": "drop",
+        "help": "columns with a whole number of their own in each row: leave out or use",
+    },
     "--category": AGAIN | {"help": "a column whose values are names, whatever they look like"},
     "--separator": {
         "type": _separator, "help": "separator of a text file, or tab; recognised if not given",
@@ -175,7 +179,7 @@ COMMANDS = {
         "Fit a model to a table and save it: a learner with --target, else an approximation.",
         "nysboost.cli.fit:run",
         "data --out --target --task --components --method --kernel --sigma --tol --test --local "
-        f"--drop-missing-target {CHOOSING} --seed {WRITING}",
+        f"--drop-missing-target {CHOOSING} --ids --seed {WRITING}",
     ),
     "predict": Command(
         "Write the prediction for every row of a table.",

@@ -28,7 +28,7 @@ from nysboost.numerics.budget import as_bytes
 from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import count_rows
 from nysboost.rows.outputs import NpyOutput
-from nysboost.tables.codes import Codes
+from nysboost.tables.codes import Codes, PositionReader, TrainingCodes
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import join_tables
 from nysboost.tables.rows import name_columns
@@ -117,7 +117,7 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Any, dict[str, Any]]
             return _fit_large(source, chain(parts, tables), options), {}
 
     X, y = source.join(parts)
-    _print_columns(Schema.of(X, "fill"), X.num_rows)
+    _print_columns(Schema.of(X, "fill", _ids(options)), X.num_rows)
     y, classify = choose_task(y, str(source.target), options)
     if classify is None:
         return make_model(options, classify).fit(X), {}
@@ -162,20 +162,44 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
             yield summarise_columns(part.select(names))
 
     missing = "refuse" if source.target is None else "fill"
-    schema = Schema.from_summaries(summarise(), missing, named=True)
+    schema = Schema.from_summaries(summarise(), missing, named=True, ids=_ids(options))
     _print_columns(schema, sum(part.num_rows for part in targets))
-    codes = Codes.of(schema)
     y = source.target_in(join_tables(targets))
+    y, classify = choose_task(y, str(source.target), options)
+    training = _train_codes(schema, source, y, classify)
 
     def encode(part: Any, start: int) -> Any:
-        return codes(part.select(names), start=start)
+        return training.encode_table(part.select(names), start)
 
     with _numbers_in_file(source, encode) as X:
-        model = _fit_numbers(X, y, str(source.target), options)
-    model._table = codes
+        model = make_model(options, classify).fit(X, y)
+    model._table = training.codes
     model.schema_ = schema
     name_columns(model, names, len(names))
     return model
+
+
+def _train_codes(schema: Schema, source: Source, y: Any, classify: bool | None) -> TrainingCodes:
+    """Return the codes of a table, with means of the target for categories of many values.
+
+    The rows are read once more where there are such categories.
+    """
+    codes = Codes.of(schema)
+    if classify is None or not codes.many_valued:
+        return TrainingCodes(codes, {})
+
+    names = list(source.columns)
+    read = PositionReader(codes)
+    parts = [read(part.select(names)) for part in source.parts()]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    positions = dict(zip(codes.many_valued, columns, strict=True))
+
+    if classify:
+        classes, labels = np.unique(y, return_inverse=True)
+        Y = np.eye(len(classes))[labels]
+    else:
+        Y = np.asarray(y, dtype=np.float64)[:, None]
+    return TrainingCodes.of(schema, positions, Y, None)
 
 
 def _fit_array(source: Source, options: Namespace) -> Any:
@@ -235,8 +259,13 @@ def _fit_on_cluster(source: Source, options: Namespace) -> Any:
 def _print_columns(schema: Schema, n: int) -> None:
     """Print what each column is; what a fit would warn about has then been said."""
     warnings.filterwarnings("ignore", message="Column '")
-    lines = [f"{n:,} rows, {schema.width} columns", *schema.describe()]
+    lines = [f"{n:,} rows, {schema.width} columns", *schema.describe(), *schema.notes]
     print("\n  ".join(printable(line) for line in lines))
+
+
+def _ids(options: Namespace) -> str:
+    """Return what is done with columns that number the rows: a learner may leave them out."""
+    return "keep" if options.target is None else str(options.ids)
 
 
 def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool | None]:
@@ -264,6 +293,8 @@ def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool | No
 
 def _are_whole(y: Any) -> bool:
     """Whether all numbers are whole, and small enough to be exact."""
+    if y.dtype.kind in "iu":
+        return True
     return bool((np.abs(y) < 2**53).all() and (y == np.round(y)).all())
 
 
@@ -286,6 +317,7 @@ def make_model(options: Namespace, classify: bool | None) -> Any:
             options.seed,
             local="auto" if options.local else False,
             max_memory=options.max_memory,
+            ids=options.ids,
         )
     return nb.Nystroem(
         kernel=choose_kernel(options.kernel, options.sigma),

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from nysboost.numerics.budget import MAX_MEMORY
 from nysboost.numerics.messages import printable, unknown
 from nysboost.tables.array_files import ArrayFile
+from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import join_tables, open_table, without_index
 from nysboost.tables.frames import read_columns
 from nysboost.tables.schema import Schema
@@ -149,6 +151,9 @@ def open_source(options: Namespace) -> Source:
             f"{file.path} has no column beside the target and those that --drop-column leaves out."
         )
     _print_notes(file)
+    on_cluster = getattr(options, "scheduler", None) is not None
+    if isinstance(file, CsvFile) and target is not None and not on_cluster:
+        file.exact = (target,)  # labels may have more digits than a float
     only_target = getattr(options, "drop_missing_target", False)
     return Source(file, columns, options.drop_missing, target, y, only_target)
 
@@ -202,6 +207,7 @@ def _open_file(options: Namespace, schema: Schema | None = None) -> Any:
         writing=writing,
         schema=schema,
         categories=getattr(options, "category", ()),
+        max_memory=getattr(options, "max_memory", MAX_MEMORY),
     )
 
 

@@ -44,7 +44,7 @@ class CodedRows:
     @classmethod
     def of(cls, *tables: Any) -> CodedRows:
         """Code a table to train on and one to test on; the first decides what each column is."""
-        schema = Schema.of(tables[0])
+        schema = Schema.of(tables[0], ids="drop")
         kinds = [column.kind for column in schema.columns if column.used]
         categories = [i for i, kind in enumerate(kinds) if kind == "category"]
         parts = []

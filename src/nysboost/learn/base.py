@@ -70,6 +70,7 @@ class BaseLearner(Estimator):
     scale: str | None = "auto"
     local: bool | int | str = "auto"
     missing: str = "fill"
+    ids: str = "drop"
     max_memory: int | str = MAX_MEMORY
     n_jobs: int | None = None
     verbose: int | None = None

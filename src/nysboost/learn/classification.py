@@ -61,7 +61,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     Parameters
     ----------
-    n_components, kernel, metric, landmarks, scale, local, missing, max_memory
+    n_components, kernel, metric, landmarks, scale, local, missing, ids, max_memory
         As in `NystroemRegressor`.
     n_jobs, verbose, random_state
         As in `nysboost.approximate`.

@@ -54,7 +54,8 @@ def check_settings(learner: Any) -> None:
             given = f"{name}={format_value(value)}"
             raise ValueError(f"{name} is a name or None, but {given} was given.")
     scalings = (*(s for s in SCALINGS if s != "none"), None)
-    for name, known in (("scale", scalings), ("missing", ("fill", "raise"))):
+    choices = {"scale": scalings, "missing": ("fill", "raise"), "ids": ("drop", "keep")}
+    for name, known in choices.items():
         value = getattr(learner, name)
         if not isinstance(value, str | None) or value not in known:
             raise ValueError(unknown(f"setting of {name}", value, map(str, known)))

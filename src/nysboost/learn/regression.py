@@ -60,6 +60,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         number is how many rows a leaf has at most.
     missing : "fill" or "raise"
         Missing values become the median with an indicator beside them, or an error.
+    ids : "drop" or "keep"
+        Whether a column of a data frame with a whole number of its own in each row, as order
+        numbers are, is left out or used.
     max_memory : int or str
         Working memory of passes over the rows, in bytes or as "500MB".
     n_jobs, verbose, random_state

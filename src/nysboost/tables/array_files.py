@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,19 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from nysboost.numerics.arrays import is_sparse
+from nysboost.numerics.budget import MAX_MEMORY, as_bytes
 from nysboost.rows.recognise import make_stream
 from nysboost.user_error import NoTableError, TableError, import_optional
 
 BLOCK_BYTES = 2**22
 """Arrays are read in blocks of this size: 16 MB took 1.5 times the processor time."""
 
-WIDEST_DENSE = 20_000
-"""Columns up to which a sparse table is made dense: 20,000 rows of it then take 3.2 GB."""
+DENSE_SHARE = 8
+"""A sparse table is made dense if that takes one part in so many of the memory allowed."""
+
+MOST_COLUMNS = 2**22
+"""Columns that an array may have: each has a name, and is in every landmark."""
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")
 ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr", *LIBSVM)
@@ -35,11 +40,14 @@ class ArrayFile:
     notes: list[str] = field(default_factory=list)
 
     def batches(self, columns: Sequence[str]) -> Iterator[NDArray[Any]]:
-        """Read all rows once, in order: blocks of these columns."""
-        places = None if tuple(columns) == self.names else [int(name) for name in columns]
-        size = max(1, BLOCK_BYTES // (len(self.names) * np.dtype(self.data.dtype).itemsize))
-        for block in make_stream(self.data).pieces(size):
-            yield block if places is None else block[:, places]
+        """Read all rows once, in order: dense blocks of these columns."""
+        positions = None
+        if tuple(columns) != self.names:
+            positions = [int(name) for name in columns]
+        row_bytes = len(columns) * np.dtype(self.data.dtype).itemsize
+        for block in make_stream(self.data).pieces(max(1, BLOCK_BYTES // row_bytes)):
+            part: Any = block if positions is None else block[:, positions]
+            yield part.toarray() if is_sparse(part) else part
 
     def beside(self, name: str) -> NDArray[Any] | None:
         """Return another array of the same file, which has as many rows; None if there is none."""
@@ -58,7 +66,9 @@ class ArrayFile:
         return found
 
 
-def open_array(form: str, path: Path, dataset: str | None) -> ArrayFile:
+def open_array(
+    form: str, path: Path, dataset: str | None, max_memory: int | str = MAX_MEMORY
+) -> ArrayFile:
     """Open an array that is a table of numbers, or say what it is instead."""
     array = _open(form, path, dataset)
     if len(array.shape) == 1:
@@ -68,31 +78,33 @@ def open_array(form: str, path: Path, dataset: str | None) -> ArrayFile:
             f"{path} holds an array of shape {tuple(array.shape)} and dtype {array.dtype}; "
             "a table of numbers is needed."
         )
-    n, width = map(int, array.shape)
-    return ArrayFile(path, array, tuple(map(str, range(width))), n)
+
+    n = int(array.shape[0])
+    width = int(array.shape[1])
+    if width > MOST_COLUMNS:
+        raise TableError(
+            f"{path} has {width:,} columns, but at most {MOST_COLUMNS:,} can be used: the largest "
+            "index says how many there are. Number the columns that occur from 1 on."
+        )
+    notes = []
+    if is_sparse(array):
+        dense_bytes = n * width * array.dtype.itemsize
+        if dense_bytes <= as_bytes(max_memory) // DENSE_SHARE:
+            array = array.toarray()
+        else:
+            size = f"{dense_bytes / 1e9:.1f} GB"
+            notes.append(f"{path} stays sparse: as a dense table it would take {size}.")
+    return ArrayFile(path, array, tuple(map(str, range(width))), n, notes)
+
+
+# Forms
 
 
 def _open(form: str, path: Path, dataset: str | None) -> Any:
     """Return the array of a file, or say that the file is not what its ending says."""
+    opener = OPENERS[form]
     try:
-        if form in LIBSVM:
-            from sklearn.datasets import load_svmlight_file
-
-            X, _ = load_svmlight_file(str(path))
-            return X.toarray() if X.shape[1] <= WIDEST_DENSE else X
-        if form == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        if form == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
-                return archive[_which(list(archive), dataset, path)]
-        if form == ".zarr":
-            group = import_optional("zarr").open(str(path), mode="r")
-            if hasattr(group, "dtype"):
-                return group
-            return group[_which([name for name, _ in group.arrays()], dataset, path)]
-        file, found = import_optional("h5py").File(path, "r"), list[str]()
-        file.visititems(lambda name, item: found.append(name) if hasattr(item, "dtype") else None)
-        return file[_which(found, dataset, path)]
+        return opener(path, dataset)
     except (NoTableError, PermissionError):
         raise
     except (OSError, ValueError, IndexError, EOFError, KeyError, BadZipFile) as error:
@@ -100,14 +112,61 @@ def _open(form: str, path: Path, dataset: str | None) -> Any:
         raise NoTableError(f"{path} is no {kind} file of numbers, or it is cut off.") from error
 
 
+def _open_libsvm(path: Path, _: str | None) -> Any:
+    from sklearn.datasets import load_svmlight_file
+
+    X, _ = load_svmlight_file(str(path))
+    return X
+
+
+def _open_npy(path: Path, _: str | None) -> Any:
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _open_npz(path: Path, dataset: str | None) -> Any:
+    with np.load(path, allow_pickle=False) as archive:
+        return archive[_which(list(archive), dataset, path)]
+
+
+def _open_zarr(path: Path, dataset: str | None) -> Any:
+    group = import_optional("zarr").open(str(path), mode="r")
+    if hasattr(group, "dtype"):
+        return group
+    names = [name for name, _ in group.arrays()]
+    return group[_which(names, dataset, path)]
+
+
+def _open_hdf5(path: Path, dataset: str | None) -> Any:
+    file = import_optional("h5py").File(path, "r")
+    names: list[str] = []
+
+    def note_array(name: str, item: Any) -> None:
+        if hasattr(item, "dtype"):
+            names.append(name)
+
+    file.visititems(note_array)
+    return file[_which(names, dataset, path)]
+
+
+OPENERS: dict[str, Callable[[Path, str | None], Any]] = {
+    ".npy": _open_npy,
+    ".npz": _open_npz,
+    ".zarr": _open_zarr,
+    ".h5": _open_hdf5,
+    ".hdf5": _open_hdf5,
+    **dict.fromkeys(LIBSVM, _open_libsvm),
+}
+
+
 def _which(found: list[str], dataset: str | None, path: Path) -> str:
     """Return the array that is meant: the one named, the only one, or X."""
+    if not found:
+        raise NoTableError(f"{path} holds no arrays.")
     if dataset is None and "X" in found:
         return "X"
     if dataset is None and len(found) == 1:
         return found[0]
     if dataset not in found:
         given = f"none is called {dataset!r}" if dataset else "there are several"
-        msg = f"{path} holds {', '.join(found) or 'no arrays'}; {given}. Name one with --dataset."
-        raise NoTableError(msg)
+        raise NoTableError(f"{path} holds {', '.join(found)}; {given}. Name one with --dataset.")
     return dataset

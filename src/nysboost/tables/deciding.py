@@ -31,7 +31,7 @@ ID_EVIDENCE = 10.0
 NEARLY_SORTED = 0.95
 """Share of rows that do not step back, from which a table is sorted by a date."""
 
-_SAYS_ID = re.compile(r"(?:^|[\W_])id$|[a-z](?:Id|ID)$", re.IGNORECASE)
+_SAYS_ID = re.compile(r"(?:^|[\W_])[iI][dD]$|[a-z](?:Id|ID)$")
 
 
 def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
