@@ -17,7 +17,7 @@ from nysboost.numerics.budget import MAX_MEMORY, Budget
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.progress import report_progress
 from nysboost.numerics.random_state import RandomState, make_rng
-from nysboost.settings import Settings
+from nysboost.settings import LETTERS, Settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import fit_codes
@@ -87,7 +87,8 @@ def approximate(
     **options
         Fields of `Settings` by name: the paper's p, m, k, s, v1 and v2 as `n_learners`,
         `n_columns`, `rank`, `n_candidates`, `n_fit` and `n_tune`; `eta`, `nonnegative`,
-        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, and those of `Settings.fast`.
+        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, `residual_rows`; and what
+        stands in the place of parts of Algorithm 1: `rule`, `selector`, `sampling`, `callback`.
 
     Returns
     -------
@@ -166,6 +167,9 @@ def _settings(
     """Return the settings that were given whole, with fields replaced by those given by name."""
     known = {field.name for field in fields(Settings)}
     for name in options:
+        if name in LETTERS:
+            msg = f"There is no setting {name!r}: the paper's {name} is {LETTERS[name]!r} here."
+            raise TypeError(msg)
         if name not in known:
             raise TypeError(unknown("setting", name, sorted(known)))
     settings = Settings() if settings is None else settings

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.state import Step, Trajectory
 from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify
+from nysboost.features.error_path import mixture_errors
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import EncodedMap, Encoder, FeatureMap
 from nysboost.features.low_rank import LowRankMatrix
@@ -227,6 +228,33 @@ class Approximation(LowRankMatrix):
         factor = self._factor if rows is None else self._factor.only(chosen)
         return ERRORS[norm](Residual(self.gram, factor, shift=self.shift), chosen)
 
+    def error_path(self) -> Floats:
+        """Return the relative Frobenius errors with p = 1, 2, … learners, in one pass over G.
+
+        The weights are fitted anew for each p, as `prefix` does. With a joint core, which is
+        another one for each p, there are as many passes.
+
+        Examples
+        --------
+        >>> import numpy as np, nysboost as nb
+        >>> X = np.random.default_rng(0).normal(size=(500, 2))
+        >>> approx = nb.approximate(X, "URB-mean", nb.Gaussian(sigma=1.0), n_learners=4,
+        ...                         n_columns=10, random_state=0)
+        >>> errors = approx.error_path()
+        >>> bool(errors[3] < errors[0])
+        True
+        """
+        if self.trajectory is None or self.rule is None:
+            return np.array([self.relative_error()])
+        if len(self.learners) == 1:
+            counts = range(1, len(self.trajectory) + 1)
+            return np.array([self.prefix(p).relative_error() for p in counts])
+
+        counts = range(1, len(self.learners) + 1)
+        weights = [self.trajectory.mixture(self.rule, p).weights for p in counts]
+        ranks = [learner.rank for learner in self.learners]
+        return mixture_errors(self._factor, ranks, weights)
+
     def certificate(
         self,
         confidence: float = 0.95,
@@ -284,12 +312,15 @@ class Approximation(LowRankMatrix):
         return kept
 
     def __repr__(self) -> str:
-        learners = f"{len(self.learners)} learners, " if len(self.learners) > 1 else ""
-        return (
-            f"Approximation({self.method!r}, {self.kernel or 'precomputed'}, n={self.shape[0]}, "
-            f"{learners}{len(self.landmarks)} landmarks, rank={self.rank}, "
-            f"{self.entries_evaluated} kernel values evaluated)"
-        )
+        parts = [repr(self.method), str(self.kernel or "precomputed"), f"n={self.shape[0]}"]
+        if len(self.learners) > 1:
+            parts.append(f"{len(self.learners)} learners")
+        parts.append(f"{len(self.landmarks)} landmarks")
+        parts.append(f"rank={self.rank}")
+        if self.trajectory is not None and len(self.trajectory.state.rows) < self.shape[0]:
+            parts.append(f"fitted on {len(self.trajectory.state.rows)} rows")
+        parts.append(f"{self.entries_evaluated} kernel values evaluated")
+        return f"Approximation({', '.join(parts)})"
 
     def __getstate__(self) -> dict[str, Any]:
         derived = ("_factor", "_spectrum", "_triangle", "_weights_like", "landmarks")

@@ -153,6 +153,51 @@ class CoverageDisplay(_Predictions):
 
 
 @dataclass
+class ErrorPathDisplay:
+    """Relative error against the number of learners, as in the paper's figures.
+
+    Parameters
+    ----------
+    errors : dict of str to array of shape (p,)
+        The errors with 1, 2, …, p learners, by the name of the method.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+        Where it is drawn.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> from nysboost.plots import ErrorPathDisplay
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> how = {"n_learners": 4, "n_columns": 8, "sigma": 1.0, "random_state": 0}
+    >>> runs = [nb.approximate(X, name, **how) for name in ("URB-mean", "ensemble-ridge")]
+    >>> shown = ErrorPathDisplay.from_approximations(*runs)
+    >>> list(shown.errors)
+    ['URB-mean', 'ensemble-ridge']
+    """
+
+    errors: dict[str, Floats]
+
+    @classmethod
+    def from_approximations(cls, *approximations: Any, ax: Any = None) -> Self:
+        """Draw the errors of boosting and ensemble runs, one pass over G for each of them."""
+        errors = {one.method: one.error_path() for one in approximations}
+        return cls(errors).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw it, ensembles dashed; `ax` are matplotlib axes, None makes a figure."""
+        self.ax_ = _new_axes(1) if ax is None else ax
+        for name, errors in self.errors.items():
+            line = "--" if name.startswith("ensemble") else "-"
+            self.ax_.semilogy(np.arange(1, len(errors) + 1), errors, line, label=name)
+        self.ax_.set(xlabel="number of learners", ylabel="relative error")
+        self.ax_.legend()
+        return self
+
+
+@dataclass
 class LandmarksDisplay:
     """Error against the number of landmarks, and against the time to fit.
 

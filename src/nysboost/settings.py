@@ -24,6 +24,13 @@ CANDIDATES_PER_COLUMN = 10
 """The paper's s is 10m on its simulation and 5m on its real data. Errors on the simulation, 20
 seeds, p = 20: .0619 with 10m, .0683 with 5m, .0681 with 4m."""
 
+LETTERS = {
+    "p": "n_learners", "m": "n_columns", "k": "rank", "s": "n_candidates", "v1": "n_fit",
+    "v2": "n_tune", "V": "n_candidates", "V1": "n_fit", "V2": "n_tune", "σ": "sigma", "η": "eta",
+    "λ": "lambdas",
+}  # fmt: skip
+"""The settings of the paper's letters."""
+
 COUNTS = (
     "n_components", "n_learners", "n_columns", "rank", "n_candidates", "candidates_per_column",
     "n_fit", "n_tune", "row_cap", "residual_rows",

@@ -1,0 +1,158 @@
+"""What a run says of itself, and the parts of Algorithm 1 that a user puts in its place."""
+
+import market
+import numpy as np
+import oracle
+import pytest
+
+import nysboost as nb
+from nysboost.boosting.rules import GRID
+
+SIZES = {"n_learners": 5, "n_columns": 6, "n_fit": 5, "n_tune": 5, "random_state": 0}
+
+
+def run(method="URB-mean", n=90, **settings):
+    problem = market.problem("Gaussian", n=n)
+    return problem, nb.approximate(problem.X, method, problem.kernel, **SIZES | settings)
+
+
+@pytest.mark.parametrize("method", ["URB-mean", "RRB-SF", "EUB-med"])
+def test_a_step_says_what_it_did(method):
+    problem, approx = run(method)
+    assert len(approx.steps) == 4
+    used = set(approx.learners[0].landmarks.indices)
+    for i, step in enumerate(approx.steps, start=1):
+        assert step.number == i
+        np.testing.assert_array_equal(step.columns, approx.learners[i].landmarks.indices)
+        assert set(step.columns) <= set(step.V)
+        assert not used & set(step.V)
+        used |= set(step.columns)
+        assert len(step.V) == min(60, 90 - 10 - 6 * i)
+        assert set(step.seconds) == set("abcde")
+        parts = [oracle.nystrom(problem.G, J.landmarks.indices, 6) for J in approx.learners[:i]]
+        residual = problem.G - oracle.mix(step.weights, parts)
+        assert step.residual_norm == pytest.approx(np.linalg.norm(residual[:, step.V]), rel=1e-8)
+    parameters = {"U": {None}, "R": set(GRID), "E": {0.01}}[method[0]]
+    assert {step.parameter for step in approx.steps} <= parameters
+
+
+def test_on_a_sample_a_step_speaks_of_the_rows_of_the_data():
+    _, approx = run(n=market.MANY, **market.SAMPLED)
+    assert "fitted on 12 rows" in repr(approx)
+    for step, learner in zip(approx.steps, approx.learners[1:], strict=True):
+        np.testing.assert_array_equal(step.columns, learner.landmarks.indices)
+        assert set(step.columns) <= set(step.V)
+
+
+def test_a_callback_gets_each_step_when_it_is_done():
+    seen = []
+    _, approx = run(callback=seen.append)
+    assert tuple(seen) == approx.steps
+
+
+@pytest.mark.parametrize("method", ["URB-mean", "UUB-mean", "ensemble-ridge", "UJB-mean"])
+def test_the_error_path_has_the_errors_of_all_prefixes(method):
+    _, approx = run(method)
+    expected = [approx.prefix(p).relative_error() for p in range(1, 6)]
+    np.testing.assert_allclose(approx.error_path(), expected, rtol=1e-9)
+    assert len(approx.prefix(3).error_path()) == (5 if "J" in method else 3)
+
+
+def test_the_error_path_does_not_depend_on_the_size_of_a_block():
+    _, approx = run(n=300)
+    _, small = run(n=300, max_memory="1MB")
+    np.testing.assert_allclose(small.error_path(), approx.error_path(), rtol=1e-9)
+
+
+def test_boosting_stops_where_learners_gain_little():
+    few, many = (run(n=300, n_learners="auto", min_gain=gain)[1] for gain in (0.3, 0.03))
+    count = len(few.learners)
+    assert 4 <= count < len(many.learners) <= (300 - 10) // 6
+    _, same = run(n=300, n_learners=count)
+    np.testing.assert_array_equal(few.landmarks.indices, same.landmarks.indices)
+    np.testing.assert_allclose(few.weights, same.weights)
+
+
+def newest(V1, V2, p):
+    return np.eye(p)[-1]
+
+
+def longest(residual, m, rng):
+    return np.argsort(-np.linalg.norm(residual, axis=0))[:m]
+
+
+def test_a_rule_and_a_selector_of_ones_own_take_the_place_of_the_names():
+    problem, approx = run(rule=newest, selector=longest)
+    np.testing.assert_array_equal(approx.weights, np.eye(5)[-1])
+    for step, before in zip(approx.steps, approx.learners, strict=False):
+        residual = problem.G - oracle.nystrom(problem.G, before.landmarks.indices, 6)
+        lengths = np.linalg.norm(residual[:, step.V], axis=0)
+        expected = step.V[np.argsort(-lengths)[:6]]
+        assert set(step.columns) == set(expected)
+    _, ensemble = run("ensemble-ridge", rule=newest)
+    np.testing.assert_array_equal(ensemble.weights, np.eye(5)[-1])
+
+
+def test_a_pair_of_rules_is_for_the_step_and_for_the_end():
+    _, pair = run("EEB-mean", rule=("U", "R"))
+    _, named = run("URB-mean")
+    np.testing.assert_array_equal(pair.weights, named.weights)
+    boosted = nb.BoostedNystroem(rule=("U", newest), n_learners=3, n_columns=6, random_state=0)
+    np.testing.assert_array_equal(boosted.fit(market.points(90)).weights_, [0, 0, 1])
+
+
+@pytest.fixture
+def registered():
+    nb.register_rule("Z", newest)
+    nb.register_selector("longest", longest)
+
+
+@pytest.mark.usefixtures("registered")
+def test_registered_names_are_methods():
+    _, named = run("UZB-longest")
+    _, given = run("URB-mean", rule=("U", newest), selector=longest)
+    np.testing.assert_array_equal(named.to_dense(), given.to_dense())
+    boosted = nb.BoostedNystroem("UZB-longest", n_learners=3, n_columns=6, random_state=0)
+    np.testing.assert_array_equal(boosted.fit(market.points(90)).weights_, [0, 0, 1])
+    with pytest.raises(ValueError, match="take another one"):
+        nb.register_rule("U", newest)
+    with pytest.raises(ValueError, match="take another one"):
+        nb.register_selector("mean", longest)
+
+
+@pytest.mark.parametrize("sampling", ["uniform", "leverage", "kmeans", "rpcholesky"])
+@pytest.mark.parametrize("case", ["Gaussian", "few distinct rows"])
+def test_the_first_learner_stands_on_columns_that_a_sampling_draws(sampling, case):
+    problem = market.problem(case, n=90)
+    approx = nb.approximate(problem.X, "URB-mean", problem.kernel, sampling=sampling, **SIZES)
+    used = np.concatenate([learner.landmarks.indices for learner in approx.learners])
+    assert len(set(used)) == 30
+    first = approx.learners[0].landmarks.indices
+    same = {"uniform": "uniform", "leverage": "rls", "rpcholesky": "rpcholesky"}.get(sampling)
+    if case == "Gaussian" and same is not None:
+        method = nb.approximate(problem.X, same, problem.kernel, n_components=6, random_state=0)
+        np.testing.assert_array_equal(first, method.landmarks.indices)
+
+
+def test_a_sampling_of_ones_own_is_a_function():
+    _, approx = run(sampling=lambda gram, m, rng: np.arange(m))
+    np.testing.assert_array_equal(approx.learners[0].landmarks.indices, np.arange(6))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"rule": "X"}, "no rule 'X'"),
+        ({"rule": 3}, "A rule is a nysboost.Rule"),
+        ({"rule": ("U", "R", "E")}, "a pair, for X and Y"),
+        ({"rule": lambda V1, V2, p: np.ones(p + 1)}, "shape"),
+        ({"selector": "median"}, "no selector 'median'"),
+        ({"sampling": "random"}, "no sampling 'random'"),
+        ({"sampling": lambda gram, m, rng: np.zeros(m, int)}, "distinct row numbers"),
+        ({"p": 3}, "the paper's p is 'n_learners' here"),
+        ({"v1": 3}, "the paper's v1 is 'n_fit' here"),
+    ],
+)
+def test_what_is_no_part_of_the_algorithm_is_named(wrong, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        run(**wrong)
