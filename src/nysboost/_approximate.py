@@ -11,7 +11,7 @@ import numpy as np
 from nysboost.approximation import Approximation
 from nysboost.catalogue import ROBUST, find_method, run_method
 from nysboost.gram import make_gram
-from nysboost.kernels import Kernel
+from nysboost.kernels import Kernel, merge_parameters
 from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.budget import MAX_MEMORY, Budget
 from nysboost.numerics.messages import unknown
@@ -133,8 +133,7 @@ def approximate(
     settings = _settings(settings, n_components, options)
     given_sizes = {"n_components": n_components, **options}
     names = [name for name, value in given_sizes.items() if value is not None]
-    named = {"gamma": gamma, "sigma": sigma}
-    given = {**(kernel_params or {}), **{k: v for k, v in named.items() if v is not None}}
+    given = merge_parameters(kernel_params, gamma=gamma, sigma=sigma)
     encoder = None
     if is_frame(X) and not (isinstance(kernel, str) and kernel == "precomputed"):
         codes, X = fit_codes(X, "refuse")

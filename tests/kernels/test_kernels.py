@@ -167,3 +167,51 @@ def test_a_kernel_that_is_made_of_another_is_evaluated_by_its_own_function(kind)
     kernel = Twice().resolve(scan_rows(points()))
     found = KernelGram(scan_rows(points()), kernel).whole()
     np.testing.assert_allclose(found, 2 * kind().resolve(scan_rows(points()))(points(), points()))
+
+
+def test_a_rule_without_data_asks_for_a_number_or_for_an_estimator():
+    X = points()
+    for word in ("sigma", "gamma"):
+        for rule in ("median", "scale"):
+            with pytest.raises(ValueError, match=f'{word}="{rule}".*pass a number, or fit an est'):
+                nb.Gaussian(**{word: rule})(X, X)
+    with pytest.raises(ValueError, match=r"has no gamma.*pass a number, or fit an estimator"):
+        nb.Polynomial()(X, X)
+
+
+def test_a_power_without_real_values_says_so():
+    X = points()
+    with pytest.raises(ValueError, match=r"degree=2\.5.*a whole number as degree, or a"):
+        nb.Polynomial(degree=2.5, gamma=1.0)(X, X)
+    expected = (X @ X.T + 30.0) ** 2.5
+    found = nb.Polynomial(degree=2.5, gamma=1.0, coef0=30.0)(X, X)
+    np.testing.assert_allclose(found, expected)
+
+
+def with_duplicates(X):
+    """Return X as CSR, each entry stored as two halves."""
+    whole = sparse.csr_matrix(X)
+    parts = whole.indptr * 2, np.repeat(whole.indices, 2), np.repeat(whole.data / 2, 2)
+    return sparse.csr_matrix((parts[2], parts[1], parts[0]), shape=X.shape)
+
+
+def test_entries_of_csr_that_are_stored_in_parts_are_summed_once_on_a_copy():
+    X, Q = points(40), points(20, seed=1)
+    S, T = with_duplicates(X), with_duplicates(Q)
+    kernel = nb.Gaussian(sigma=2.0)
+    np.testing.assert_allclose(kernel(S, T), kernel(X, Q), atol=1e-12)
+
+    how = {"kernel": kernel, "n_components": 10, "method": "uniform", "random_state": 0}
+    found = nb.Nystroem(**how).fit(S).transform(T)
+    np.testing.assert_allclose(found, nb.Nystroem(**how).fit(X).transform(Q), atol=1e-8)
+    assert S.nnz == 2 * X.size  # the user's matrix stays as it is
+    assert T.nnz == 2 * Q.size
+
+
+def test_parameters_that_are_no_dictionary_are_named():
+    for work in (
+        lambda: nb.approximate(points(), kernel_params=[1]),
+        lambda: nb.Nystroem(kernel_params=[1]).fit(points()),
+    ):
+        with pytest.raises(TypeError, match=r"kernel_params=\[1\].*is not a dictionary"):
+            work()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from nysboost.catalogue import run_method
 from nysboost.estimators.estimator import KernelEstimator
 from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
 from nysboost.gram import make_gram
+from nysboost.kernels import merge_parameters
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
 from nysboost.numerics.random_state import make_rng
 from nysboost.rows.recognise import is_external, make_rows, make_stream, to_table
@@ -132,15 +133,9 @@ class BaseNystroem(
 
     def _kernel_parameters(self) -> dict[str, Any]:
         """Return the parameters of the kernel that are not None."""
-        if not isinstance(self.kernel_params, Mapping | None):
-            msg = f"kernel_params maps names to values, but {self.kernel_params!r} was given."
-            raise TypeError(msg)
-        given = dict(self.kernel_params or {})
-        for name in ("gamma", "coef0", "degree"):
-            value = getattr(self, name)
-            if value is not None:
-                given[name] = value
-        return given
+        return merge_parameters(
+            self.kernel_params, gamma=self.gamma, coef0=self.coef0, degree=self.degree
+        )
 
     def _settings(self) -> Settings:
         """Return `settings`, with the parameters of this transformer that are not the default."""

@@ -7,7 +7,7 @@ and returns the dense (n, m) matrix of its values in the dtype of X.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from nysboost.kernels.adapters import CallableKernel, SklearnKernel
@@ -77,6 +77,17 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
     if callable(kernel):
         return CallableKernel(kernel, given)
     return _make_named_kernel(kernel, given)
+
+
+def merge_parameters(kernel_params: Mapping[str, Any] | None, **named: Any) -> dict[str, Any]:
+    """Return the parameters of `kernel_params`, and those that were named beside it."""
+    if not isinstance(kernel_params, Mapping | None):
+        raise TypeError(
+            f"kernel_params={kernel_params!r} was given, which is not a dictionary: pass the "
+            'names of parameters with their values, for example {"degree": 2}.'
+        )
+    beside = {name: value for name, value in named.items() if value is not None}
+    return {**(kernel_params or {}), **beside}
 
 
 def _make_named_kernel(kernel: str, given: dict[str, Any]) -> Kernel:

@@ -54,8 +54,9 @@ class Kernel:
                 f"A kernel takes arrays of shapes (n, d) and (m, d), but those of X and Y are "
                 f"{x_shape} and {y_shape}."
             )
-        X = arrays.as_float(X)
-        return self._against(arrays.convert_like(X, Y))(X)
+        X = arrays.sum_duplicates(arrays.as_float(X))
+        Y = arrays.sum_duplicates(arrays.convert_like(X, Y))
+        return self._against(Y)(X)
 
     def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y) for points Y (m, d), with what depends on Y alone prepared once.

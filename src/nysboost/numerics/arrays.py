@@ -157,6 +157,18 @@ def dense(array: Array) -> Array:
     return array.toarray() if is_sparse(array) else array
 
 
+def sum_duplicates(array: Array) -> Array:
+    """Return a CSR matrix with each entry stored once, a copy where it was not; others as they are.
+
+    Norms and distances take the entries that are stored, and would count each part of one alone.
+    """
+    if not is_sparse(array) or array.has_canonical_format:
+        return array
+    summed = array.copy()
+    summed.sum_duplicates()
+    return cast(Array, summed)
+
+
 def entries(array: Array) -> Array:
     """Return all entries of an array, or those that a sparse matrix stores."""
     return array.data if is_sparse(array) else array

@@ -10,7 +10,14 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 
-from nysboost.numerics.arrays import SUPPORTED, Floats, as_float, is_sparse, is_supported
+from nysboost.numerics.arrays import (
+    SUPPORTED,
+    Floats,
+    as_float,
+    is_sparse,
+    is_supported,
+    sum_duplicates,
+)
 from nysboost.numerics.indices import spaced_indices
 from nysboost.numerics.magnitudes import column_sizes
 from nysboost.rows.array_rows import ArrayRows
@@ -58,7 +65,7 @@ def make_rows(X: Given, *, name: str = "X") -> ArrayRows:
 def _to_array(X: Given, name: str) -> Given:
     """Return what lies in memory as an array of its own namespace, or as a CSR matrix."""
     if is_sparse(X):
-        return X.tocsr()
+        return sum_duplicates(X.tocsr())
     if isinstance(X, np.ndarray) or not is_array_api_obj(X):
         return to_numbers(X, name)
 
