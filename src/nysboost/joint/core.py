@@ -56,7 +56,13 @@ class OptimalCore:
         columns = take(self.columns, kept, axis=1)
         U, T = _scaled_range_basis(columns)
 
-        return OptimalCore(self.Q @ U, self.GQ @ U, T, U.T @ self.H @ U, U.T @ columns)
+        return OptimalCore(
+            Q=self.Q @ U,
+            GQ=self.GQ @ U,
+            T=T,
+            H=U.T @ self.H @ U,
+            columns=U.T @ columns,
+        )
 
     def relative_error(self, G: Array, *, single: bool = False) -> float:
         """Return ‖G − Q H Qᵀ‖ / ‖G‖ on the sample.
@@ -76,7 +82,8 @@ class OptimalCore:
         xp = namespace(self.Q)
         H = self.H / norm
 
-        across = float(xp.sum(H * (self.Q.T @ self.GQ))) / norm
+        QGQ = self.Q.T @ self.GQ
+        across = float(xp.sum(H * QGQ)) / norm
         HN = H @ (self.Q.T @ self.Q)  # Q is orthonormal only together with the landmarks' rows
         return 1 - 2 * across + float(xp.sum(HN * HN.T))
 
@@ -134,7 +141,8 @@ def _scaled_range_basis(A: Array) -> tuple[Array, Array]:
     Columns are scaled to norms between 1 and 2 first, by powers of two, which do not round.
     """
     mantissas, exponents = np.frexp(to_host(norms(A, axis=0)))
-    units = like(np.where(mantissas > 0, np.ldexp(0.5, exponents), 1.0), A)
+    powers = np.ldexp(0.5, exponents)
+    units = like(np.where(mantissas > 0, powers, 1.0), A)
 
     Q, T = range_basis(A / units)
     return Q, T / namespace(A).astype(units, T.dtype)[:, None]
@@ -174,7 +182,8 @@ def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: np.random.Gener
 
     The sample has `row_cap` rows, or four for each landmark, and the landmarks that are columns.
     """
-    sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * len(landmarks)), rng)
+    size = max(row_cap, ROWS_PER_LANDMARK * len(landmarks))
+    sample = take_sample(gram, size, rng)
     if landmarks.indices is not None:
         sample = Sample.of(gram, np.union1d(sample.indices, landmarks.indices))
     return fit_core(sample, sample.locate(landmarks)).lift(sample)
@@ -238,7 +247,8 @@ def relative_error(G: Array, F: Array) -> float:
     """Return ‖G − F Fᵀ‖ / ‖G‖ from the residual itself, on at most `ERROR_ROWS` rows of it."""
     xp = namespace(F)
     F = xp.astype(F, xp.float64, copy=False)
-    rows = np.unique(np.linspace(0, G.shape[0] - 1, ERROR_ROWS).astype(np.intp))
+    spread = np.linspace(0, G.shape[0] - 1, ERROR_ROWS)
+    rows = np.unique(spread.astype(np.intp))
 
     part = take(G, rows)
     missed = part - take(F, rows) @ F.T

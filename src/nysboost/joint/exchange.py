@@ -112,7 +112,8 @@ def _choose_rows(diagonal: Floats, count: int) -> Indices:
     cumulated = np.cumsum((diagonal / diagonal.max()) ** 2)
     half = count // 2
     steps = (np.arange(half) + 0.5) / max(half, 1) * cumulated[-1]
-    drawn = np.minimum(np.searchsorted(cumulated, steps), len(diagonal) - 1)
+    drawn = np.searchsorted(cumulated, steps)
+    drawn = np.minimum(drawn, len(diagonal) - 1)
     return np.union1d(largest, drawn)
 
 
@@ -131,7 +132,8 @@ def select_landmarks(core: OptimalCore, c: int, norm: float) -> tuple[Indices, b
     kept = _independent_columns(core.columns, c)
     after = 0.0
     if len(kept) > c:
-        T = namespace(core.columns).linalg.inv(take(core.columns, kept, axis=1))
+        C = take(core.columns, kept, axis=1)
+        T = namespace(C).linalg.inv(C)
         stay, after = remove_landmarks(T, core.H, c)
         kept = kept[stay]
 
@@ -193,7 +195,9 @@ def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
         # remove a batch from among twice as many of the least contributions
         cheapest = np.argsort(_contributions(T, HT))[: 2 * BATCH]
         count = min(BATCH, len(left) - c)
-        batch = _remove_batch(to_host(take(T, cheapest)), to_host(take(HT, cheapest)), count)
+        T_near = to_host(take(T, cheapest))
+        HT_near = to_host(take(HT, cheapest))
+        batch = _remove_batch(T_near, HT_near, count)
         error += batch.error
 
         stay = np.delete(np.arange(len(left)), cheapest[batch.removed])

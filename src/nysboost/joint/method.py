@@ -62,7 +62,13 @@ def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landma
     if p * m + 2 > gram.n:  # too few rows for validation columns
         return gram.landmarks(rng.choice(gram.n, size=c, replace=False))
 
-    settings = Settings.fast(n_learners=p, n_columns=m, n_fit=1, n_tune=1, row_cap=row_cap)
+    settings = Settings.fast(
+        n_learners=p,
+        n_columns=m,
+        n_fit=1,
+        n_tune=1,
+        row_cap=row_cap,
+    )
     run = boost(gram, settings, JointCore(), kmeans_columns, rng)
     return pool([learner.landmarks for learner in run.learners]).take(np.arange(c))
 

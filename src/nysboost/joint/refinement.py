@@ -54,7 +54,7 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
 
     X = gram.rows.take(slice(None))
     xp = namespace(X)
-    exact = xp.astype(X, xp.float64, copy=False)
+    exact = _cast(X, xp.float64)
     unit = _spread(exact)
     if not np.isfinite(unit):  # squares overflow: keep the landmarks
         return landmarks
@@ -84,7 +84,7 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
             gradient = xp.zeros_like(gradient)  # ends the descent
         return float(np.log(value)), gradient * (unit / value)
 
-    start = xp.astype(landmarks.Z, xp.float64, copy=False)
+    start = _cast(landmarks.Z, xp.float64)
     Z = descend(objective, start / unit, steps, WORTH) * unit
     gram.counter.add(loss.evaluations * len(sample), len(landmarks))
     return Landmarks(None, like(Z, X))
@@ -142,21 +142,21 @@ class ProjectionLoss:
         self.evaluations += 1
         C = self._evaluate_kernel(Z)
         xp = namespace(C)
-        A, U, T = self._find_basis(xp.astype(C, xp.float64, copy=False))
+        A, U, T = self._find_basis(_cast(C, xp.float64))
 
         # H and the right factor of the gradient, all of them small
         AF = A.T @ self.F
         with threads_for(AF.shape[1]):
             QF = U.T @ AF
             H = QF @ QF.T
-            right: Array = QF.T @ (H / self.norm @ T.T) * (-4 / self.norm)
+            HT = H / self.norm @ T.T
+            right: Array = QF.T @ HT * (-4 / self.norm)
             shares = U @ QF
 
         # (I − P) F, the left factor
         loss = 1 - (float(norms(H)) / self.norm) ** 2
         dtype = C.dtype if loss > CLEAR else xp.float64
-        projected = xp.astype(A, dtype, copy=False) @ xp.astype(shares, dtype, copy=False)
-        missed = self._F_in(dtype) - projected
+        missed = self._F_in(dtype) - _cast(A, dtype) @ _cast(shares, dtype)
 
         if loss < CANCELLED:
             loss = self._loss_without_cancellation(QF, missed)
@@ -167,10 +167,9 @@ class ProjectionLoss:
 
     def _evaluate_kernel(self, Z: Array) -> Array:
         """Return C = k(X, Z), in float32 where the last loss was large enough."""
-        xp = namespace(Z)
         if self._coarse:
-            return self._rounded_evaluator(xp.astype(Z, self.rounded.dtype, copy=False)).T
-        return self._exact_evaluator(xp.astype(Z, self.X.dtype, copy=False)).T
+            return self._rounded_evaluator(_cast(Z, self.rounded.dtype)).T
+        return self._exact_evaluator(_cast(Z, self.X.dtype)).T
 
     @cached_property
     def _exact_evaluator(self) -> Evaluator:
@@ -183,28 +182,27 @@ class ProjectionLoss:
     def _F_in(self, dtype: Any) -> Array:  # noqa: N802
         """Return F in a precision, converted once."""
         if dtype not in self._F_by_dtype:
-            self._F_by_dtype[dtype] = namespace(self.F).astype(self.F, dtype, copy=False)
+            self._F_by_dtype[dtype] = _cast(self.F, dtype)
         return self._F_by_dtype[dtype]
 
     def _loss_without_cancellation(self, QF: Array, missed: Array) -> float:
         """Return 2⟨Fᵀ P F, F'ᵀ F'⟩ + ‖F'ᵀ F'‖² with F' = (I − P) F, relative to ‖F Fᵀ‖²."""
         xp = namespace(QF)
         gap: Array = missed.T @ missed / self.norm
-        loss = float(xp.sum((2 * (QF.T @ QF) / self.norm + gap) * gap))
+        explained = 2 * (QF.T @ QF) / self.norm
+        loss = float(xp.sum((explained + gap) * gap))
         return max(loss, float(np.finfo(np.float64).tiny))
 
     def _pull_back(self, Z: Array, C: Array, left: Array, right: Array) -> Array:
         """Return the gradient in Z, in float64, from its factors in C: left · right."""
-        xp = namespace(Z)
         X = self.rounded if self._coarse else self.X
         size = max_abs(right) or 1.0  # may be out of float32's range
 
-        z = xp.astype(Z, X.dtype, copy=False)
-        values = xp.astype(C, X.dtype, copy=False)
-        left = xp.astype(left, X.dtype, copy=False)
-        right = xp.astype(right / size, X.dtype, copy=False)
-        gradient = self.kernel.pullback(X, z, values, (right.T @ left.T).T)
-        return xp.astype(gradient, xp.float64, copy=False) * size
+        left = _cast(left, X.dtype)
+        right = _cast(right / size, X.dtype)
+        of_values = (right.T @ left.T).T
+        gradient = self.kernel.pullback(X, _cast(Z, X.dtype), _cast(C, X.dtype), of_values)
+        return _cast(gradient, namespace(Z).float64) * size
 
     def _find_basis(self, C: Array) -> FactoredBasis:
         """Return an orthonormal basis of the range of C, from that of the last C where possible."""
@@ -224,8 +222,8 @@ class ProjectionLoss:
         # squares of C itself, unless CᵀC loses too many digits
         A = C
         S = C.T @ C
-        lost = EPS * float(namespace(C).linalg.trace(S)) * float(norms(last)) ** 2
-        ill_conditioned = lost > SQUARABLE
+        trace = float(namespace(C).linalg.trace(S))
+        ill_conditioned = EPS * trace * float(norms(last)) ** 2 > SQUARABLE
         start = last
         if ill_conditioned:
             A = C @ last
@@ -271,5 +269,12 @@ def _multiply_root(V: Array, GV: Array) -> Array:
 
     floor = cutoff(ROUNDING, EPS) * float(eigenvalues[-1])
     unknown = int((to_host(eigenvalues) <= floor).sum())
-    F: Array = GV @ (Y[:, unknown:] / xp.sqrt(eigenvalues[unknown:]))
+    scaled = Y[:, unknown:] / xp.sqrt(eigenvalues[unknown:])
+    F: Array = GV @ scaled
     return F
+
+
+def _cast(A: Array, dtype: Any) -> Array:
+    """Return an array in a precision; A itself, where it has that."""
+    cast: Array = namespace(A).astype(A, dtype, copy=False)
+    return cast

@@ -79,7 +79,8 @@ def choose_in_rounds(
     first, *sizes = equal_parts(c, rounds)
     chosen = pool.draw(first, rng)
     for size in sizes:
-        chosen = np.append(chosen, pool.draw(size, rng, residuals(gram, chosen)))
+        weights = residuals(gram, chosen)
+        chosen = np.append(chosen, pool.draw(size, rng, weights))
     return gram.landmarks(chosen)
 
 
@@ -165,4 +166,5 @@ def _find_tail(gram: Gram, space: Array) -> Tail:
 
     trace = float(floats_on_host(gram.diag()).sum())
     within = float(np.trace(arrays.to_host(inner)))
-    return Tail(max(0.0, (trace - within) / (gram.n - rank)), Q, inner)
+    mean = (trace - within) / (gram.n - rank)
+    return Tail(max(0.0, mean), Q, inner)

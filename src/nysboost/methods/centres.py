@@ -73,7 +73,8 @@ class Clustered(Kernel):
 
     def cluster_of(self, X: Array) -> Indices:
         """Return the number of the nearest centre, for each row."""
-        nearest: Indices = np.argmin(to_host(squared_distances(X, self.centres)), axis=1)
+        distances = to_host(squared_distances(X, self.centres))
+        nearest: Indices = np.argmin(distances, axis=1)
         return nearest
 
 
@@ -92,7 +93,8 @@ class ClusteredEvaluator:
     def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
         """Return the kernel values, shape (n, c)."""
         cluster = self.kernel.cluster_of(X)
-        values = like(np.zeros((X.shape[0], self.parts[-1].stop)), X)
+        c = self.parts[-1].stop
+        values = like(np.zeros((X.shape[0], c)), X)
 
         # cluster after cluster, because not every library writes to scattered rows
         order = np.argsort(cluster, kind="stable")
@@ -100,7 +102,8 @@ class ClusteredEvaluator:
         for s, part in enumerate(self.parts):
             end = start + int(np.sum(cluster == s))
             if end > start and s in self.evaluators:
-                values[start:end, part] = self.evaluators[s](take(X, order[start:end]))
+                members = take(X, order[start:end])
+                values[start:end, part] = self.evaluators[s](members)
             start = end
         return take(values, np.argsort(order))
 

@@ -27,7 +27,8 @@ class PartialFactor:
     def __init__(self, gram: Gram, c: int) -> None:
         self.gram = gram
         self.c = c
-        self.is_kept = 8 * gram.n * c <= gram.budget.bytes // 2 and not gram.rows.lazy
+        fits = 8 * gram.n * c <= gram.budget.bytes // 2
+        self.is_kept = fits and not gram.rows.lazy
         width = c if self.is_kept else 0
         self.F = np.zeros((gram.n, width), order="F")  # columns take memory when written
         self.lower: Floats = np.zeros((0, 0))
@@ -44,7 +45,9 @@ class PartialFactor:
     @property
     def complete(self) -> bool:
         """Whether there are c pivots, or the residual was zero to rounding at the last update."""
-        return self.rank >= self.c or bool(self.diag.max() <= self.floor)
+        if self.rank >= self.c:
+            return True
+        return bool(self.diag.max() <= self.floor)
 
     def at(self, rows: Indices) -> Floats:
         """Return F[rows]."""
@@ -65,7 +68,8 @@ class PartialFactor:
 
     def squared_norms(self, cols: Indices) -> Floats:
         """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal's."""
-        shared = self._coefficients(self.at(cols).T), float(self.diag.max())
+        scale = float(self.diag.max())
+        shared = self._coefficients(self.at(cols).T), scale
         task = self._pass("residual-columns", _squares, shared, cols)
         table = (self.F[:, : self.rank],) if self.is_kept else ()
         return self.gram.rows.fold(task, operator.add, *table)
@@ -128,7 +132,8 @@ def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: 
         bound = max(factor.floor, float(others.max(initial=0.0)))
 
         # pivots among the few, as long as no other row can be larger
-        found = few[pivoted_cholesky(factor.residual(few, few), choose_largest(bound), STEP)]
+        residual = factor.residual(few, few)
+        found = few[pivoted_cholesky(residual, choose_largest(bound), STEP)]
         if len(found) == 0:
             found = order[:1]
         factor.append(found[: c - factor.rank])
@@ -201,7 +206,8 @@ def _propose(factor: PartialFactor, rate: float, rng: np.random.Generator) -> In
     """Draw twice as many proposals as the missing pivots need, in so far as memory allows."""
     n = factor.gram.n
     c = factor.c
-    wanted = 2 * min((c - factor.rank) / max(rate, 1 / n), c)
+    missing = c - factor.rank
+    wanted = 2 * min(missing / max(rate, 1 / n), c)
 
     # a row of F and of X for each, and their Gram matrix
     memory = factor.gram.budget.bytes // 8
@@ -209,7 +215,8 @@ def _propose(factor: PartialFactor, rate: float, rng: np.random.Generator) -> In
     fits = min(memory // row_bytes, int(np.sqrt(memory / 8)))
 
     steps = int(min(wanted, n // 16, fits)) // STEP
-    return rng.choice(n, size=STEP * max(1, steps), p=factor.diag / factor.diag.sum())
+    size = STEP * max(1, steps)
+    return rng.choice(n, size=size, p=factor.diag / factor.diag.sum())
 
 
 def _accept(

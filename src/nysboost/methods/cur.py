@@ -72,8 +72,10 @@ class CUR:
 
         landmarks = pool([columns, rows])
         template = gram.rows.template
-        plus = FeatureMap(gram.kernel, landmarks, like(xp.concat([L, R]), template))
-        minus = FeatureMap(gram.kernel, landmarks, like(xp.concat([L, -R]), template))
+        P = like(xp.concat([L, R]), template)
+        N = like(xp.concat([L, -R]), template)
+        plus = FeatureMap(gram.kernel, landmarks, P)
+        minus = FeatureMap(gram.kernel, landmarks, N)
         return Mixture((plus, minus), np.array([1.0, -1.0]))
 
 
@@ -94,7 +96,8 @@ def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Arra
     rounding = cutoff(len(rows), gram.eps) * max_abs(gram.diag(rows.columns))
     smallest = max(CROSSING * float(singular[0]), rounding)
     k = int(np.sum(to_host(singular) > smallest))
-    inverse: Array = (right[:k, :].T / singular[:k]) @ left[:, :k].T
+    scaled = right[:k, :].T / singular[:k]
+    inverse: Array = scaled @ left[:, :k].T
     return inverse
 
 
@@ -141,7 +144,8 @@ def _factorise_columns(C: Floats, J: Indices, most: int, floor: float) -> Floats
     eigenvalues, U = np.linalg.eigh((W + W.T) / 2)
     r = min(most, int(np.sum(eigenvalues > floor)))
     largest = eigenvalues[::-1][:r]
-    return np.asarray(C @ (U[:, ::-1][:, :r] / np.sqrt(largest)))
+    U_r = U[:, ::-1][:, :r]
+    return np.asarray(C @ (U_r / np.sqrt(largest)))
 
 
 def _relative_norm(rest: Floats, C: Floats) -> float:

@@ -55,7 +55,8 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: np.random.Generator)
     for first in range(0, steps, PROPOSALS):
         proposed = rng.integers(gram.n, size=min(PROPOSALS, steps - first))
         places, local = np.unique(np.append(inside, proposed), return_inverse=True)
-        K = floats_on_host(gram.block(places, places)) + ridge * np.eye(len(places))
+        W = floats_on_host(gram.block(places, places))
+        K = W + ridge * np.eye(len(places))
         c = len(inside)
         inside = places[_swaps(K, local[:c], local[c:], rng)]
     return inside
@@ -64,7 +65,7 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: np.random.Generator)
 def _swaps(K: Floats, start: Indices, proposed: Indices, rng: np.random.Generator) -> Indices:
     """Propose to exchange a random place of the state for each of `proposed`, one by one."""
     inside = start.copy()
-    A: Floats = np.asarray(np.linalg.inv(K[np.ix_(inside, inside)]), dtype=np.float64)
+    A: Floats = np.asarray(np.linalg.inv(K[np.ix_(inside, inside)]))
     for t in proposed:
         s = int(rng.integers(len(inside)))
         uniform = rng.uniform()
@@ -75,7 +76,8 @@ def _swaps(K: Floats, start: Indices, proposed: Indices, rng: np.random.Generato
         b = K[inside, t]
         corner = float(K[t, t])
         u = A @ b
-        ratio = float(A[s, s] * max(0.0, corner - b @ u) + u[s] ** 2)
+        schur = max(0.0, corner - b @ u)
+        ratio = float(A[s, s] * schur + u[s] ** 2)
         if uniform * (1 + ratio) < ratio:
             A = _exchange(A, s, b, corner)
             inside[s] = t

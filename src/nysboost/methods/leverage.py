@@ -71,7 +71,8 @@ def recursive_scores(gram: Gram, c: int, rng: np.random.Generator) -> tuple[Indi
 
     # the rows of the smallest level stand for all by a few of them, drawn uniformly
     few = min(c, sizes[-1])
-    sample = WeightedSample(order[:few], np.full(few, np.sqrt(sizes[-1] / few)))
+    weight = np.sqrt(sizes[-1] / few)
+    sample = WeightedSample(order[:few], np.full(few, weight))
     for size in (*reversed(sizes[1:-1]), gram.n):
         level = order[:size]
         ridge = tail_ridge(gram, sample, k)
@@ -119,7 +120,8 @@ def bless(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         count = max(1, round(OVERSAMPLING * dimension))
         share = scores / scores.sum()
         drawn = rng.choice(size, size=count, p=share)
-        sample = WeightedSample(rows[drawn], np.sqrt(n / (size * count * share[drawn])))
+        weights = np.sqrt(n / (size * count * share[drawn]))
+        sample = WeightedSample(rows[drawn], weights)
         ridge /= FALL_OF_RIDGE
 
 
@@ -137,7 +139,8 @@ def leverage_scores(
 
     # L Lᵀ = SᵀKS + λI, and the features K S L⁻ᵀ
     landmarks = gram.landmarks(sample.rows)
-    inner = floats_on_host(gram.within(landmarks)) * np.outer(sample.weights, sample.weights)
+    W = floats_on_host(gram.within(landmarks))
+    inner = W * np.outer(sample.weights, sample.weights)
     lower = np.linalg.cholesky(inner + ridge * np.eye(len(inner)))
     projection = sample.weights[:, None] * triangular_inverse(lower).T
     factor = Factor(gram, FeatureMap(gram.kernel, landmarks, projection))
@@ -153,7 +156,8 @@ def tail_ridge(gram: Gram, sample: WeightedSample, k: int) -> float:
     inner = block * np.outer(sample.weights, sample.weights)
     trace = float(np.trace(inner))
     largest = np.linalg.eigvalsh(inner)[::-1][:k]
-    return max((trace - float(largest.sum())) / k, gram.eps * trace)
+    tail = trace - float(largest.sum())
+    return max(tail / k, gram.eps * trace)
 
 
 def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
@@ -179,7 +183,8 @@ def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     learner = fit_learner(sample.gram, sample.gram.landmarks(pilot), len(pilot))
     Q, R = np.linalg.qr(floats_on_host(features_of(sample.gram, learner)))
     left, singular, _ = np.linalg.svd(R)
-    rank = int(np.sum(singular[:c] > cutoff(ROUNDING, EPS) * singular[0]))
+    floor = cutoff(ROUNDING, EPS) * singular[0]
+    rank = int(np.sum(singular[:c] > floor))
     V = Q @ left[:, :rank]
 
     projector = KernelGram(ArrayRows(V), Linear(), gram.budget)  # V Vᵀ

@@ -42,7 +42,8 @@ class ScoredResidual:
 
     def __init__(self, G: Floats, c: int, eps: float) -> None:
         self.G = G
-        self.F: Floats = np.zeros((len(G), min(c, len(G))), order="F")
+        rank = min(c, len(G))
+        self.F: Floats = np.zeros((len(G), rank), order="F")
         self.pivots: list[int] = []
         self.diag = np.diag(G).astype(np.float64)
         self.floor = cutoff(EXHAUSTED * c, eps) * float(self.diag.max())
@@ -51,12 +52,15 @@ class ScoredResidual:
     @property
     def is_exhausted(self) -> bool:
         """Whether there are c pivots, or the residual is zero to rounding."""
-        return len(self.pivots) == self.F.shape[1] or bool(self.diag.max() <= self.floor)
+        if len(self.pivots) == self.F.shape[1]:
+            return True
+        return bool(self.diag.max() <= self.floor)
 
     def scores(self) -> Floats:
         """Return the nuclear score of each column, 0 of those that are rounding."""
         eligible = self.diag > self.floor
-        return np.where(eligible, self.squares / np.where(eligible, self.diag, 1.0), 0.0)
+        scores = self.squares / np.where(eligible, self.diag, 1.0)
+        return np.where(eligible, scores, 0.0)
 
     def eliminate_best(self) -> None:
         """Make the column of the largest nuclear score the next pivot."""
@@ -73,7 +77,8 @@ class ScoredResidual:
     def column(self, j: int) -> Floats:
         """Return r_j / √R_jj, what the column would be in F."""
         known = self.F[:, : len(self.pivots)]
-        column: Floats = (self.G[:, j] - known @ known[j]) / np.sqrt(self.diag[j])
+        r = self.G[:, j] - known @ known[j]
+        column: Floats = r / np.sqrt(self.diag[j])
         return column
 
     def _eliminate(self, j: int, column: Floats) -> None:
