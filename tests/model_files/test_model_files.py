@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -276,6 +277,67 @@ class TestOtherFiles:
             nb.save(model, tmp_path / "missing" / "file")
         with pytest.raises(IsADirectoryError, match="folder"):
             nb.save(model, tmp_path)
+
+
+def array_of(body: dict[str, Any], kind: str, part: str) -> str:
+    """Return the name of an array of the first object of a type."""
+    parts = next(one["parts"] for one in body["model"]["objects"] if one["type"] == kind)
+    return parts[part]["array"]
+
+
+def changed_array(members: dict[str, bytes], name: str, change: Callable[[Any], Any]) -> None:
+    """Change an array of a file."""
+    array = np.load(io.BytesIO(members[name]))
+    packed = io.BytesIO()
+    np.lib.format.write_array(packed, np.asarray(change(array)), version=(1, 0))
+    members[name] = packed.getvalue()
+
+
+def swap_leaves(children: np.ndarray) -> np.ndarray:
+    children[children == -1] = -2
+    return children
+
+
+CRAFTED = {
+    "children that are all the root": ("Tree", "children", lambda a: 0 * a),
+    "children that are not there": ("Tree", "children", lambda a: a + 50),
+    "a leaf twice": ("Tree", "children", swap_leaves),
+    "too few thresholds": ("Tree", "thresholds", lambda a: a[:-1]),
+    "directions of other rows": ("Tree", "directions", lambda a: a[:, :-1]),
+    "leaves with rows that are not there": ("Leaves", "starts", lambda a: a + 3),
+    "leaves whose rows fall": ("Leaves", "starts", lambda a: a[::-1].copy()),
+    "rows without coefficients": ("Leaves", "w", lambda a: a[:-1]),
+    "coefficients without an axis": ("Leaves", "w", lambda a: a[:, 0]),
+    "landmarks without columns": ("Landmarks", "points", lambda a: a[:, 0]),
+    "too few landmarks": ("Landmarks", "points", lambda a: a[:-1]),
+    "too narrow landmarks": ("Landmarks", "points", lambda a: a[:, :-1]),
+    "weights of other features": ("LinearModel", "w", lambda a: a[:-1]),
+    "means of other targets": ("LinearModel", "mean", lambda a: np.append(a, a)),
+    "moments of other features": ("Moments", "FF", lambda a: a[:-1]),
+}
+
+
+@pytest.fixture(scope="module")
+def learner(tmp_path_factory: Any) -> bytes:
+    """Return the file of a model with leaves."""
+    X = np.random.default_rng(0).normal(size=(500, 6))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    settings = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}
+    path = tmp_path_factory.mktemp("learner") / "model.nysboost"
+    nb.save(nb.NystroemRegressor(6, local=64, **settings).fit(X, y), path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("what", CRAFTED)
+def test_parts_that_do_not_fit_together_are_refused_when_they_are_read(learner, what, path):
+    kind, part, change = CRAFTED[what]
+
+    def craft(body, members):
+        changed_array(members, array_of(body, kind, part), change)
+
+    path.write_bytes(repacked(learner, craft))
+    with pytest.raises(nb.ModelFileError, match="damaged"):
+        nb.load(path)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from nysboost.model_files.archive import read_archive, write_archive
-from nysboost.model_files.description import ModelEncoder, dataclass_spec, decode_model
+from nysboost.model_files.description import ModelDecoder, ModelEncoder, dataclass_type
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class Part:
     content: Any
 
 
-FORMS = [dataclass_spec(Part)]
+FORMS = [dataclass_type(Part)]
 
 
 def round_trip(value: Any) -> Any:
     encoder = ModelEncoder(FORMS)
     root = encoder.encode(value)
-    return decode_model(encoder.objects, root, FORMS, encoder.arrays)
+    return ModelDecoder(FORMS, encoder.arrays).decode(encoder.objects, root)
 
 
 PLAIN = st.recursive(

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from nysboost.approximation import Approximation
 from nysboost.model_files.archive import DAMAGED, ModelFileError, read_archive, write_archive
-from nysboost.model_files.description import DeviceError, ModelEncoder, decode_model
+from nysboost.model_files.description import DeviceError, ModelDecoder, ModelEncoder
 from nysboost.model_files.types import TYPES, WITHOUT_ROWS
 from nysboost.rows.files import as_path
 
@@ -107,7 +107,8 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     path = as_path(path)
     described, arrays, version = read_archive(path)
     try:
-        return decode_model(described["objects"], described["root"], TYPES, arrays, device)
+        decoder = ModelDecoder(TYPES, arrays, device)
+        return decoder.decode(described["objects"], described["root"])
     except DeviceError:
         raise
     except KeyError as error:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,9 +57,13 @@ def write_archive(path: Path, model: Any, arrays: Mapping[str, NDArray[Any]]) ->
         atomic_file(path, "The model") as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
     ):
-        sums = {name: _write_array(archive, name, array) for name, array in arrays.items()}
-        head = {"format": FORMAT, "format_version": FORMAT_VERSION}
-        body = head | {"library_version": __version__, "arrays": sums, "model": model}
+        body = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "library_version": __version__,
+            "arrays": {name: _write_array(archive, name, array) for name, array in arrays.items()},
+            "model": model,
+        }
         text = json.dumps(body | {"checksum": _checksum(body)}, indent=1, ensure_ascii=False)
         whole = text.encode("utf-8", "surrogatepass")  # which text of unknown encoding may have
         archive.writestr(zipfile.ZipInfo(DESCRIPTION, EPOCH), whole)
@@ -68,10 +72,11 @@ def write_archive(path: Path, model: Any, arrays: Mapping[str, NDArray[Any]]) ->
 class _Summed:
     """A file that takes what is written to it, and keeps its checksum."""
 
-    def __init__(self, file: Any) -> None:
-        self.file, self.sum = file, hashlib.sha256()
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.sum = hashlib.sha256()
 
-    def write(self, data: Any) -> None:
+    def write(self, data: bytes) -> None:
         self.sum.update(data)
         self.file.write(data)
 
@@ -106,22 +111,27 @@ def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
 
 
 def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
-    members = archive.infolist()
     if DESCRIPTION not in archive.namelist():
         raise ModelFileError(FOREIGN.format(str(path)))
+
+    # members are stored, not packed: a small file does not unfold into much memory
+    members = archive.infolist()
     _require(all(info.compress_type == zipfile.ZIP_STORED for info in members))
     _require(sum(info.file_size for info in members) <= path.stat().st_size)
+
     body = json.loads(archive.read(DESCRIPTION).decode("utf-8", "surrogatepass"))
     if body["format"] != FORMAT:
         raise ModelFileError(FOREIGN.format(str(path)))
     if body["format_version"] != FORMAT_VERSION:
-        newer = body["format_version"] > FORMAT_VERSION
-        cure = "upgrade with pip install --upgrade nysboost" if newer else "fit again and save"
+        cure = "fit again and save"
+        if body["format_version"] > FORMAT_VERSION:
+            cure = "upgrade with pip install --upgrade nysboost"
         raise ModelFileError(
             f"{str(path)!r} was written by NysBoost {body['library_version']} in version "
             f"{body['format_version']} of the format, and this is NysBoost {__version__}, which "
             f"reads version {FORMAT_VERSION}: {cure}."
         )
+
     _require(body.pop("checksum") == _checksum(body))
     arrays = {name: _array(archive.read(name), sum_) for name, sum_ in body["arrays"].items()}
     return body["model"], arrays, str(body["library_version"])

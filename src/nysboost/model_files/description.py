@@ -8,10 +8,10 @@ order, from a table of known types, with no code from anywhere else.
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,15 @@ from numpy.typing import NDArray
 from nysboost.numerics import arrays as lib
 
 LIBRARIES = {"torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
+
+HostArray: TypeAlias = NDArray[np.generic]
+"""An array of NumPy, of any dtype."""
+
+Json: TypeAlias = Any
+"""What JSON may be: None, a number, text, a list or a dictionary."""
+
+Parts: TypeAlias = dict[str, Any]
+"""The parts of an object by name; a file may have anything in them."""
 
 
 class NotSavableError(TypeError):
@@ -29,61 +38,103 @@ class DeviceError(RuntimeError):
     """Arrays that cannot be put where they were; the message says what to do."""
 
 
-@dataclass(frozen=True)
-class TypeSpec:
-    """How objects of one type are taken apart, put together again, and checked (`fits`)."""
+# Types that a file may hold
 
-    name: str
+
+class SavedType(ABC):
+    """How objects of one type are taken apart and put together again.
+
+    Attributes
+    ----------
+    kind : type
+        The type.
+    """
+
     kind: type
-    to_parts: Callable[[Any], Mapping[str, Any]]
-    from_parts: Callable[[dict[str, Any]], Any]
-    fits: Callable[[Any], object] = lambda _: True
+
+    @property
+    def name(self) -> str:
+        """The name of the type in a file."""
+        return self.kind.__name__
+
+    @abstractmethod
+    def to_parts(self, value: Any) -> Mapping[str, object]:
+        """Return the parts of an object: plain values, arrays and objects of known types."""
+
+    @abstractmethod
+    def from_parts(self, parts: Parts) -> object:
+        """Return the object, or raise an exception if the parts do not fit together."""
 
 
-def attributes_spec(kind: Any, names: Iterable[str], make: Any = None, **how: Any) -> TypeSpec:
-    """Return the spec of a type whose parts are attributes, and arguments of its constructor."""
-    names, make = tuple(names), make or (lambda parts: kind(**parts))
-    return TypeSpec(
-        kind.__name__, kind, lambda value: {n: getattr(value, n) for n in names}, make, **how
-    )
+def accept_all(_value: object) -> None:
+    """Accept an object whose constructor has checked its parts."""
 
 
-def dataclass_spec(kind: Any, **how: Any) -> TypeSpec:
-    """Return the spec of a dataclass, whose parts are its fields."""
-    return attributes_spec(kind, (field.name for field in fields(kind) if field.init), **how)
+@dataclass(frozen=True)
+class AttributesType(SavedType):
+    """A type whose parts are attributes, and arguments of its constructor.
+
+    `check` raises a ValueError if the parts of an object do not fit together.
+    """
+
+    kind: type
+    names: tuple[str, ...]
+    check: Callable[[Any], None] = accept_all
+
+    def to_parts(self, value: Any) -> Mapping[str, object]:
+        """Return the attributes."""
+        return {name: getattr(value, name) for name in self.names}
+
+    def from_parts(self, parts: Parts) -> object:
+        """Call the constructor."""
+        value = self.kind(**parts)
+        self.check(value)
+        return value
 
 
-def estimator_spec(kind: Any) -> TypeSpec:
-    """Return the spec of a scikit-learn estimator: its parameters, and what it has learned."""
+def dataclass_type(kind: Any, check: Callable[[Any], None] = accept_all) -> AttributesType:
+    """Return how a dataclass is saved: its parts are its fields."""
+    names = tuple(field.name for field in fields(kind) if field.init)
+    return AttributesType(kind, names, check)
 
-    def to_parts(estimator: Any) -> dict[str, Any]:
-        params = estimator.get_params(deep=False)
-        attributes = estimator._saved_attributes()
-        learned = {name: value for name, value in attributes.items() if name not in params}
+
+@dataclass(frozen=True)
+class EstimatorType(SavedType):
+    """A scikit-learn estimator: its parameters, and what it has learned."""
+
+    kind: Any
+
+    def to_parts(self, value: Any) -> Mapping[str, object]:
+        """Return parameters and learned attributes."""
+        params = value.get_params(deep=False)
+        attributes = value._saved_attributes()
+        learned = {name: part for name, part in attributes.items() if name not in params}
         return {"params": params, "learned": learned}
 
-    def from_parts(parts: dict[str, Any]) -> Any:
-        estimator = kind(**parts["params"])
+    def from_parts(self, parts: Parts) -> object:
+        """Return an estimator with these parameters and learned attributes."""
+        estimator: object = self.kind(**parts["params"])
         for name, value in parts["learned"].items():
-            if name.startswith("__") or hasattr(kind, name):
+            if name.startswith("__") or hasattr(self.kind, name):
                 raise ValueError(f"{name} is no learned attribute")
             setattr(estimator, name, value)
         return estimator
 
-    return TypeSpec(kind.__name__, kind, to_parts, from_parts)
+
+# Writing
 
 
 class ModelEncoder:
     """Turns a value into JSON, and collects the arrays that belong to it."""
 
-    def __init__(self, specs: Iterable[TypeSpec]) -> None:
-        self._specs = {spec.kind: spec for spec in specs}
-        self.objects: list[dict[str, Any]] = []
-        self.arrays: dict[str, NDArray[Any]] = {}
-        self._seen: dict[int, Any] = {}
-        self._alive: list[Any] = []  # or another object would get the identity of one that is gone
+    def __init__(self, types: Iterable[SavedType]) -> None:
+        self.objects: list[dict[str, Json]] = []
+        self.arrays: dict[str, HostArray] = {}
+        self._types = {one.kind: one for one in types}
+        self._references: dict[int, Json] = {}
+        self._alive: list[object] = []  # objects are kept alive so that ids are not reused
 
-    def encode(self, value: Any, where: str = "the model") -> Any:
+    def encode(self, value: object, where: str = "the model") -> Json:
         """Return the JSON of a value; `where` says in an error what holds it."""
         if value is None or isinstance(value, bool | str) or type(value) is int:
             return value
@@ -94,16 +145,21 @@ class ModelEncoder:
         if type(value) is tuple:
             return {"tuple": self.encode(list(value), where)}
         if isinstance(value, Mapping):
-            if all(isinstance(key, str) for key in value):
-                return {"dict": {k: self.encode(v, f"{k} of {where}") for k, v in value.items()}}
-            return {"pairs": self.encode([list(pair) for pair in value.items()], where)}
-        if id(value) not in self._seen:
-            self._alive.append(value)
-            self._seen[id(value)] = self._reference(value, where)
-        return self._seen[id(value)]
+            return self._encode_mapping(value, where)
 
-    def _reference(self, value: Any, where: str) -> Any:
-        """Put an array or an object where it belongs, and return what stands for it."""
+        if id(value) not in self._references:
+            self._alive.append(value)
+            self._references[id(value)] = self._encode_shared(value, where)
+        return self._references[id(value)]
+
+    def _encode_mapping(self, value: Mapping[Any, object], where: str) -> Json:
+        """Return a dictionary, as one of JSON if its keys are text, else as pairs."""
+        if all(isinstance(key, str) for key in value):
+            return {"dict": {k: self.encode(v, f"{k} of {where}") for k, v in value.items()}}
+        return {"pairs": self.encode([list(pair) for pair in value.items()], where)}
+
+    def _encode_shared(self, value: Any, where: str) -> Json:
+        """Put an array or an object where it belongs, and return the reference to it."""
         if isinstance(value, np.generic):
             return {"scalar": self._add_array(np.asarray(value))}
         if isinstance(value, np.ndarray):
@@ -111,27 +167,35 @@ class ModelEncoder:
                 return {"names": value.tolist()}
             if value.dtype.kind in "fiubU":
                 return {"array": self._add_array(np.asarray(value))}
-        elif lib.is_array(value) and (library := lib.library(value)) in LIBRARIES:
+        elif lib.is_array(value) and lib.library(value) in LIBRARIES:
             host = self._add_array(lib.to_host(value))
-            return {"array": host, "library": library, "device": str(lib.device(value))}
-        spec = self._specs.get(type(value))
-        if spec is None:
+            device = str(lib.device(value))
+            return {"array": host, "library": lib.library(value), "device": device}
+
+        return self._encode_object(value, where)
+
+    def _encode_object(self, value: object, where: str) -> Json:
+        """Add an object behind its parts, and return the reference to it."""
+        saved = self._types.get(type(value))
+        if saved is None:
             raise _not_savable(value, where)
-        inside = f"{spec.name} in {where}" if self.objects else where
-        parts = {
-            name: self.encode(part, f"{name} of {inside}")
-            for name, part in spec.to_parts(value).items()
-        }
-        self.objects.append({"type": spec.name, "parts": parts})
+
+        inside = f"{saved.name} in {where}" if self.objects else where
+        parts = {}
+        for name, part in saved.to_parts(value).items():
+            parts[name] = self.encode(part, f"{name} of {inside}")
+
+        self.objects.append({"type": saved.name, "parts": parts})
         return {"object": len(self.objects) - 1}
 
-    def _add_array(self, array: NDArray[Any]) -> str:
+    def _add_array(self, array: HostArray) -> str:
         name = f"{len(self.arrays)}.npy"
         self.arrays[name] = array
         return name
 
 
-def _not_savable(value: Any, where: str) -> NotSavableError:
+def _not_savable(value: object, where: str) -> NotSavableError:
+    """Return the error for a value that no model file may hold."""
     if callable(value) and not isinstance(value, type):
         name = getattr(value, "__name__", type(value).__name__)
         return NotSavableError(
@@ -146,55 +210,81 @@ def _not_savable(value: Any, where: str) -> NotSavableError:
     )
 
 
-def decode_model(
-    objects: list[dict[str, Any]],
-    root: Any,
-    specs: Iterable[TypeSpec],
-    arrays: Mapping[str, NDArray[Any]],
-    where: str | None = None,
-) -> Any:
-    """Return the value that a description says, after the objects that it is made of.
+# Reading
 
-    `where` is the device for arrays that were on one; None is where they were.
+
+class ModelDecoder:
+    """Puts the value together that a description says.
+
+    `device` is where arrays go that were on one; None is where they were.
     """
-    kinds = {spec.name: spec for spec in specs}
-    made: list[Any] = []  # an object's parts come before it
 
-    @cache
-    def move(name: str, library: str, device: str) -> Any:
-        return _on_device(arrays[name], library, where or device)
+    def __init__(
+        self,
+        types: Iterable[SavedType],
+        arrays: Mapping[str, HostArray],
+        device: str | None = None,
+    ) -> None:
+        self._types = {one.name: one for one in types}
+        self._arrays = arrays
+        self._device = device
+        self._made: list[object] = []
+        self._moved: dict[tuple[str, str, str], object] = {}
 
-    readers: dict[str, Callable[[Any], Any]] = {
-        "float": float,
-        "tuple": lambda items: tuple(map(read, items)),
-        "dict": lambda items: {name: read(item) for name, item in items.items()},
-        "pairs": lambda items: {read(key): read(item) for key, item in items},
-        "names": lambda names: np.array([str(name) for name in names], dtype=object),
-        "scalar": lambda name: arrays[name][()],
-        "array": arrays.__getitem__,
-        "object": made.__getitem__,
-    }
+    def decode(self, objects: list[dict[str, Json]], root: Json) -> object:
+        """Return the value at the root, after the objects that it is made of, in their order."""
+        for described in objects:
+            saved = self._types[described["type"]]
+            parts = {name: self._read(part) for name, part in described["parts"].items()}
+            self._made.append(saved.from_parts(parts))
+        return self._read(root)
 
-    def read(text: Any) -> Any:
-        """Return what a piece of JSON stands for."""
+    def _read(self, text: Json) -> Any:
+        """Return the value of a piece of JSON."""
         if isinstance(text, list):
-            return list(map(read, text))
+            return [self._read(item) for item in text]
         if not isinstance(text, dict):
             return text
         if "library" in text:
-            return move(text["array"], text["library"], text["device"])
-        kind, content = next(iter(text.items()))
-        return readers[kind](content)
+            return self._on_device(text["array"], text["library"], text["device"])
 
-    for described in objects:
-        spec = kinds[described["type"]]
-        made.append(spec.from_parts({n: read(part) for n, part in described["parts"].items()}))
-        if not spec.fits(made[-1]):
-            raise ValueError(f"the parts of a {spec.name} do not fit together")
-    return read(root)
+        ((kind, content),) = text.items()
+        match kind:
+            case "float":
+                return float(content)
+            case "tuple":
+                return tuple(self._read(item) for item in content)
+            case "dict":
+                return {name: self._read(item) for name, item in content.items()}
+            case "pairs":
+                return {self._read(key): self._read(item) for key, item in content}
+            case "names":
+                return np.array([str(name) for name in content], dtype=object)
+            case "scalar":
+                return self._arrays[content][()]
+            case "array":
+                return self._arrays[content]
+            case "object":
+                return self._made[_position(content)]
+        raise KeyError(kind)
+
+    def _on_device(self, name: str, library: str, device: str) -> object:
+        """Return an array in its library, on its device or where the user wants it, once."""
+        key = name, library, self._device or device
+        if key not in self._moved:
+            self._moved[key] = _to_device(self._arrays[name], *key[1:])
+        return self._moved[key]
 
 
-def _on_device(array: NDArray[Any], library: str, device: str) -> Any:
+def _position(number: Json) -> int:
+    """Return the position of an object that is made already."""
+    if type(number) is not int or number < 0:
+        raise ValueError(f"{number} is no position of an object")
+    return number
+
+
+def _to_device(array: HostArray, library: str, device: str) -> object:
+    """Return an array in a library and on a device, or raise a DeviceError that says what to do."""
     try:
         xp = importlib.import_module(LIBRARIES[library])
     except ImportError as error:
@@ -202,9 +292,11 @@ def _on_device(array: NDArray[Any], library: str, device: str) -> Any:
             f"The model has {library} arrays: install {library} to load it."
         ) from error
     try:
-        return xp.asarray(array, device=device) if library == "torch" else xp.asarray(array)
+        if library == "torch":
+            return xp.asarray(array, device=device)
+        return xp.asarray(array)
     except Exception as error:  # each library has its own errors for a device that is not there
         raise DeviceError(
             f"The model has {library} arrays on {device!r}, which this machine does not have "
-            f"({error}). Say where they shall go: nysboost.load(path, device='cpu')."
+            f"({error}). Choose a device: nysboost.load(path, device='cpu')."
         ) from error

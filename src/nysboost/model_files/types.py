@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass
+from types import ModuleType
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, csr_matrix
@@ -26,16 +28,19 @@ from nysboost.learn.search.model import Member
 from nysboost.methods.centres import Clustered
 from nysboost.methods.fourier import Waves
 from nysboost.methods.in_sample import InSample
+from nysboost.model_files import consistency
 from nysboost.model_files.description import (
-    TypeSpec,
-    attributes_spec,
-    dataclass_spec,
-    estimator_spec,
+    AttributesType,
+    EstimatorType,
+    Parts,
+    SavedType,
+    dataclass_type,
 )
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.dask_rows import DaskRows
+from nysboost.rows.rows import Rows
 from nysboost.rows.stored_rows import StoredRows
 from nysboost.rows.views import DroppedRows, EncodedRows
 from nysboost.settings import Settings
@@ -47,153 +52,277 @@ from nysboost.tables.schema import Schema
 # Approximations
 
 
-def _gram(kind: type[Gram], *own: str) -> TypeSpec:
-    names = ("rows", "budget", "entries_evaluated", *own)
+@dataclass(frozen=True)
+class GramType(SavedType):
+    """A Gram: its rows, budget, cost and dtype; that of points has a kernel too."""
 
-    def from_parts(parts: dict[str, Any]) -> Gram:
-        gram = kind.__new__(kind)  # rows that are gone cannot be looked at
-        gram.rows, gram.n = parts["rows"], parts["rows"].n
-        gram.dtype, gram.budget = np.dtype(parts["dtype"]), parts["budget"]
+    kind: type[Gram]
+
+    def to_parts(self, value: Gram) -> Mapping[str, object]:
+        """Return what a Gram is made of."""
+        parts = {
+            "rows": value.rows,
+            "budget": value.budget,
+            "entries_evaluated": value.entries_evaluated,
+            "dtype": value.dtype.name,
+        }
+        if issubclass(self.kind, KernelGram):
+            parts["kernel"] = value.kernel
+        return parts
+
+    def from_parts(self, parts: Parts) -> Gram:
+        """Return the Gram, without a look at its rows, which may be gone."""
+        gram = self.kind.__new__(self.kind)
+        gram.rows = parts["rows"]
+        gram.n = gram.rows.n
+        gram.dtype = np.dtype(parts["dtype"])
+        gram.budget = parts["budget"]
         gram.counter = EntryCounter(int(parts["entries_evaluated"]))
-        gram.kernel = parts["kernel"] if "kernel" in own else kernels.Columns(gram.n)
+        if issubclass(self.kind, KernelGram):
+            gram.kernel = parts["kernel"]
+        else:
+            gram.kernel = kernels.Columns(gram.n)
+        consistency.check_gram(gram)
         return gram
 
-    def fits(gram: Any) -> bool:
-        known = isinstance(gram.budget, Budget) and gram.dtype in (np.float32, np.float64)
-        return known and isinstance(gram.kernel, kernels.Kernel)
 
-    def to_parts(gram: Gram) -> dict[str, Any]:
-        return {name: getattr(gram, name) for name in names} | {"dtype": gram.dtype.name}
+@dataclass(frozen=True)
+class ApproximationType(SavedType):
+    """An approximation: its Gram, its mixture, its method, its cost and the encoder of tables."""
 
-    return TypeSpec(kind.__name__, kind, to_parts, from_parts, fits)
+    kind: type[Approximation] = Approximation
 
+    def arguments(self, value: Any) -> Mapping[str, object]:
+        """Return the arguments of the constructor beside the Gram."""
+        return {"mixture": Mixture(value.learners, value.weights)}
 
-def _approximation(kind: type[Approximation], arguments: Any) -> TypeSpec:
-    """Return the spec of an approximation: arguments of its class, its method and its cost."""
+    def to_parts(self, value: Any) -> Mapping[str, object]:
+        """Return what an approximation is made of."""
+        return {
+            "gram": value.gram,
+            **self.arguments(value),
+            "method": value.method,
+            "entries_evaluated": value.entries_evaluated,
+            "encoder": value.encoder,
+        }
 
-    def to_parts(a: Approximation) -> dict[str, Any]:
-        costs = {"method": a.method, "entries_evaluated": a.entries_evaluated}
-        return {"gram": a.gram, **arguments(a), **costs, "encoder": a.encoder}
-
-    def from_parts(parts: dict[str, Any]) -> Approximation:
-        method, entries = str(parts.pop("method")), int(parts.pop("entries_evaluated"))
+    def from_parts(self, parts: Parts) -> Approximation:
+        """Return the approximation, with its name and cost."""
+        method = str(parts.pop("method"))
+        entries = int(parts.pop("entries_evaluated"))
         encoder = parts.pop("encoder")
-        approximation = kind(**parts).with_name(method).with_encoder(encoder)
+        approximation = self.kind(**parts).with_name(method).with_encoder(encoder)
         approximation.entries_evaluated = entries
         return approximation
 
-    return TypeSpec(kind.__name__, kind, to_parts, from_parts)
+
+@dataclass(frozen=True)
+class InSampleType(ApproximationType):
+    """An approximation on the rows of the data alone: F, the signs S, δ and corrupted entries."""
+
+    kind: type[Approximation] = InSample
+
+    def arguments(self, value: Any) -> Mapping[str, object]:
+        """Return F, S, δ and the corrupted entries."""
+        return {
+            "F": value._factor.all(),
+            "signs": value.weights,
+            "shift": value.shift,
+            "corrupted": value.corrupted,
+        }
+
+    def from_parts(self, parts: Parts) -> Approximation:
+        """Return the approximation, if its features have a row for each row of the Gram."""
+        n, r = consistency.shape_of(parts["F"], 2)
+        consistency.require(n == parts["gram"].n, "features and rows")
+        consistency.require(consistency.shape_of(parts["signs"], 1) == (r,), "features and signs")
+        return super().from_parts(parts)
 
 
-def _in_sample_arguments(a: InSample) -> dict[str, Any]:
-    signs = {"F": a._factor.all(), "signs": a.weights}
-    return signs | {"shift": a.shift, "corrupted": a.corrupted}
+# Rows and sparse matrices
 
 
-def _is_map(feature_map: FeatureMap) -> bool:
-    N = feature_map.projection
-    fits = N is None or (len(N.shape) == 2 and N.shape[0] == len(feature_map.landmarks))
-    return fits and isinstance(feature_map.kernel, kernels.Kernel)
+@dataclass(frozen=True)
+class SparseType(SavedType):
+    """A sparse matrix, which is made of some arrays and its shape."""
 
+    kind: Any
+    names: tuple[str, ...]
 
-# Rows, sparse matrices, generators
+    def to_parts(self, value: Any) -> Mapping[str, object]:
+        """Return the arrays and the shape."""
+        return {name: getattr(value, name) for name in (*self.names, "shape")}
 
-
-def _sparse(kind: Any, *names: str) -> TypeSpec:
-    """Return the spec of a sparse matrix, which is made of such arrays and its shape."""
-
-    def from_parts(parts: dict[str, Any]) -> Any:
-        matrix = kind(tuple(parts[name] for name in names), shape=parts["shape"])
-        if kind is not coo_array:
+    def from_parts(self, parts: Parts) -> object:
+        """Return the matrix, if all indices lie inside it."""
+        arrays = tuple(parts[name] for name in self.names)
+        matrix = self.kind(arrays, shape=parts["shape"])  # COO checks its indices here
+        if self.kind is not coo_array:
             matrix.check_format(full_check=True)
         return matrix
 
-    return attributes_spec(kind, (*names, "shape"), from_parts)
+
+@dataclass(frozen=True)
+class StoredType(SavedType):
+    """Rows in a store or on a cluster, which no file holds."""
+
+    kind: type
+
+    def to_parts(self, value: Any) -> Mapping[str, object]:
+        """Raise a TypeError that says what to do."""
+        raise TypeError(
+            f"The {value.n} training rows lie in a store of their own: save the model without "
+            "with_rows, and keep the store beside it."
+        )
+
+    def from_parts(self, parts: Parts) -> NoReturn:
+        """Raise: there is no such object in a file."""
+        raise ValueError(f"rows in a store, of {len(parts)} parts")
 
 
-def _generator(parts: dict[str, Any]) -> np.random.Generator:
-    name = parts["state"]["bit_generator"]
-    if name not in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
-        raise ValueError("no generator of NumPy")
-    generator = np.random.Generator(getattr(np.random, name)())
-    generator.bit_generator.state = parts["state"]
-    return generator
+class EncodedRowsType(StoredType):
+    """Rows with piecewise-linear codes; other encoded rows are in a store."""
+
+    def to_parts(self, value: Any) -> Mapping[str, object]:
+        """Return rows and codes."""
+        if isinstance(value.encoder, PiecewiseCodes):
+            return {"rows": value.rows, "encoder": value.encoder}
+        return super().to_parts(value)
+
+    def from_parts(self, parts: Parts) -> Any:
+        """Return the encoded rows."""
+        rows = EncodedRows(**parts)
+        consistency.require(isinstance(rows.rows, Rows), "codes and rows")
+        consistency.require(isinstance(rows.encoder, PiecewiseCodes), "rows and codes")
+        return rows
 
 
-def _random_state(parts: dict[str, Any]) -> np.random.RandomState:
-    state = np.random.RandomState()
-    state.set_state(parts["state"])
-    return state
+@dataclass(frozen=True)
+class WithoutRowsType(SavedType):
+    """Rows of any kind, of which only their number is kept."""
+
+    kind: type
+
+    @property
+    def name(self) -> str:
+        """The name of the placeholder."""
+        return DroppedRows.__name__
+
+    def to_parts(self, value: Any) -> Mapping[str, object]:
+        """Return the numbers of rows and columns."""
+        return {"n": value.n, "n_features": value.n_features}
+
+    def from_parts(self, parts: Parts) -> DroppedRows:
+        """Return the placeholder."""
+        return DroppedRows(**parts)
 
 
-def _encode_rows(rows: EncodedRows) -> dict[str, Any]:
-    """Return rows and their codes; a table is encoded where it is in a store."""
-    own = isinstance(rows.encoder, PiecewiseCodes)
-    return {"rows": rows.rows, "encoder": rows.encoder} if own else _refuse_stored(rows)
+# Random numbers
 
 
-def _refuse_stored(rows: Any) -> dict[str, Any]:
-    raise TypeError(
-        f"The {rows.n} training rows lie in a store of their own: save the model without "
-        "with_rows, and keep the store beside it."
-    )
+class GeneratorType(SavedType):
+    """A generator of NumPy."""
+
+    kind = np.random.Generator
+
+    def to_parts(self, value: np.random.Generator) -> Mapping[str, object]:
+        """Return the state."""
+        return {"state": value.bit_generator.state}
+
+    def from_parts(self, parts: Parts) -> np.random.Generator:
+        """Return a generator with this state."""
+        name = parts["state"]["bit_generator"]
+        if name not in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
+            raise ValueError("no generator of NumPy")
+        generator = np.random.Generator(getattr(np.random, name)())
+        generator.bit_generator.state = parts["state"]
+        return generator
 
 
-def _find_exported(module: Any, kind: type) -> list[Any]:
-    """Return the classes of that kind that a module exports, ready to be made."""
-    return [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, kind)]
+class RandomStateType(SavedType):
+    """A random state of NumPy."""
+
+    kind = np.random.RandomState
+
+    def to_parts(self, value: np.random.RandomState) -> Mapping[str, object]:
+        """Return the state."""
+        return {"state": value.get_state()}
+
+    def from_parts(self, parts: Parts) -> np.random.RandomState:
+        """Return a random state in this state."""
+        random_state = np.random.RandomState()
+        random_state.set_state(parts["state"])
+        return random_state
+
+
+# All types
+
+
+def _find_exported(module: ModuleType, kind: type) -> list[Any]:
+    """Return the classes of that kind that a module exports."""
+    exported = [one for one in vars(module).values() if isinstance(one, type)]
+    return [one for one in exported if issubclass(one, kind)]
 
 
 SAVED_KERNELS = [
     kernel
     for kernel in [*_find_exported(kernels, kernels.Kernel), Waves, Clustered]
-    if is_dataclass(kernel) and kernel is not kernels.CallableKernel
+    if is_dataclass(kernel) and kernel not in (kernels.CallableKernel, Clustered)
 ]
 
-TYPES: tuple[TypeSpec, ...] = (
+TYPES: tuple[SavedType, ...] = (
     # kernels: the user's own function is named in an error, and never made
-    *map(dataclass_spec, SAVED_KERNELS),
-    dataclass_spec(kernels.CallableKernel, fits=lambda _: False),
+    *[dataclass_type(kernel) for kernel in SAVED_KERNELS],
+    dataclass_type(Clustered, consistency.check_clusters),
+    dataclass_type(kernels.CallableKernel, consistency.refuse_function),
+    dataclass_type(kernels.Metric),
+    dataclass_type(Quantiles, consistency.check_quantiles),
     # approximations
-    dataclass_spec(Landmarks, fits=lambda Z: Z.points is None or Z.points.ndim == 2),
-    dataclass_spec(Mixture, fits=lambda m: m.weights.shape == (len(m.learners),)),
-    dataclass_spec(FeatureMap, fits=_is_map),
-    dataclass_spec(EncodedMap, fits=_is_map),
-    dataclass_spec(FrameEncoder),
-    _gram(KernelGram, "kernel"),
-    _gram(PrecomputedGram),
-    _approximation(Approximation, lambda a: {"mixture": Mixture(a.learners, a.weights)}),
-    _approximation(InSample, _in_sample_arguments),
+    dataclass_type(Landmarks, consistency.check_landmarks),
+    dataclass_type(BlockDiagonal, consistency.check_blocks),
+    dataclass_type(FeatureMap, consistency.check_map),
+    dataclass_type(EncodedMap, consistency.check_map),
+    dataclass_type(Mixture, consistency.check_mixture),
+    dataclass_type(FrameEncoder),
+    GramType(KernelGram),
+    GramType(PrecomputedGram),
+    ApproximationType(),
+    InSampleType(),
     # rows: those of a memory map are read into an array
-    attributes_spec(ArrayRows, ("data",), fits=lambda rows: rows.data.ndim == 2),
-    TypeSpec("StoredRows", StoredRows, _refuse_stored, dict),
-    TypeSpec("DaskRows", DaskRows, _refuse_stored, dict),
-    TypeSpec("EncodedRows", EncodedRows, _encode_rows, lambda parts: EncodedRows(**parts)),
-    *(_sparse(kind, "data", "indices", "indptr") for kind in (csr_matrix, csr_array)),
-    _sparse(coo_array, "data", "coords"),
+    AttributesType(ArrayRows, ("data",), consistency.check_rows),
+    AttributesType(DroppedRows, ("n", "n_features")),
+    StoredType(StoredRows),
+    StoredType(DaskRows),
+    EncodedRowsType(EncodedRows),
+    SparseType(csr_matrix, ("data", "indices", "indptr")),
+    SparseType(csr_array, ("data", "indices", "indptr")),
+    SparseType(coo_array, ("data", "coords")),
     # random numbers
-    TypeSpec(
-        "Generator", np.random.Generator, lambda g: {"state": g.bit_generator.state}, _generator
-    ),
-    TypeSpec(
-        "RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state
-    ),
-    # parameters, and parts of approximations and learners
-    *map(dataclass_spec, (Settings, Budget, BlockDiagonal, Quantiles, Moments)),
-    attributes_spec(DroppedRows, ("n", "n_features")),
-    *map(dataclass_spec, (kernels.Metric, LinearPredictor, LinearModel, Tree, Leaves, Member)),
-    *map(dataclass_spec, (PiecewiseCodes, Column, Schema, Codes, Calibration, IntervalScale)),
+    GeneratorType(),
+    RandomStateType(),
+    # parameters
+    dataclass_type(Settings),
+    dataclass_type(Budget),
+    # parts of learners
+    dataclass_type(Moments),
+    dataclass_type(LinearPredictor, consistency.check_predictor),
+    dataclass_type(LinearModel, consistency.check_linear),
+    dataclass_type(Tree, consistency.check_tree),
+    dataclass_type(Leaves, consistency.check_leaves),
+    dataclass_type(PiecewiseCodes, consistency.check_piecewise),
+    dataclass_type(Member, consistency.check_member),
+    dataclass_type(Column),
+    dataclass_type(Schema),
+    dataclass_type(Codes, consistency.check_codes),
+    dataclass_type(Calibration),
+    dataclass_type(IntervalScale),
     # transformers and learners
-    *map(estimator_spec, _find_exported(estimators, BaseEstimator)),
-    *map(estimator_spec, _find_exported(learn, BaseEstimator)),
+    *[EstimatorType(kind) for kind in _find_exported(estimators, BaseEstimator)],
+    *[EstimatorType(kind) for kind in _find_exported(learn, BaseEstimator)],
 )
 """Every type that a model file may hold, with all that `kernels`, `estimators`, `learn` export."""
 
-WITHOUT_ROWS: tuple[TypeSpec, ...] = (
-    *TYPES,
-    *(
-        replace(attributes_spec(kind, ("n", "n_features")), name="DroppedRows")
-        for kind in (ArrayRows, StoredRows, DaskRows, EncodedRows)
-    ),
-)
+ROWS = ArrayRows, StoredRows, DaskRows, EncodedRows
+
+WITHOUT_ROWS: tuple[SavedType, ...] = (*TYPES, *[WithoutRowsType(kind) for kind in ROWS])
 """The same, but of training rows only their number is kept."""

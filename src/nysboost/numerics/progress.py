@@ -1,10 +1,9 @@
-"""How far a computation is: a bar with the time left, lines if asked for, and callbacks."""
+"""How far a computation is: a bar of rich with the time left, lines if asked for, and callbacks."""
 
 from __future__ import annotations
 
 import math
 import multiprocessing
-import shutil
 import sys
 import threading
 import time
@@ -12,16 +11,31 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib.util import find_spec
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nysboost.numerics.messages import format_seconds
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 T = TypeVar("T")
 
 SECONDS = 2.0  # a bar appears for what takes longer, or is about to
 PAUSE = 10.0  # seconds without a line after which a log says how much is done
-WIDTH = 24  # characters of the bar
+REFRESH = 0.1  # seconds between two looks at a computation
+
+
+class Block(Protocol):
+    """Rows that are counted together."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(number of rows, ...)."""
+
+
+B = TypeVar("B", bound=Block)
 
 
 @dataclass
@@ -41,19 +55,29 @@ class Progress:
     before: float = 0.0
 
     def __post_init__(self) -> None:
-        self.created = self.begun = self.spoke = self.clock()
+        now = self.clock()
+        self.created = now
+        self.begun = now
+        self.spoke = now
 
     def begin(self, total: float, done: float = 0.0) -> None:
         """Begin work of known size, in any units, of which a part is done already."""
-        self.total, self.done, self.before = total, done, done
-        self.begun = self.spoke = self.clock()
+        self.total = total
+        self.done = done
+        self.before = done
+        self.begun = self.clock()
+        self.spoke = self.begun
 
     def step(self, size: float = 1.0, line: str = "") -> None:
         """Count a part of that size as done, and print the line, or how much is done."""
         self.done += size
         if self.listen is not None:
             self.listen(self)
-        if self.say is not None and (line or self.clock() - self.spoke >= self.pause):
+        if self.say is None:
+            return
+
+        silent = self.clock() - self.spoke >= self.pause
+        if line or silent:
             self.spoke = self.clock()
             self.say(self.sentence(line or f"{self.share:.0%} of the work is done"))
 
@@ -64,32 +88,37 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """Share of the work that is done, 0 to 1; 0 where its size is unknown."""
-        return min(self.done / self.total, 1.0) if self.total else 0.0
+        """Share of the work that is done, 0 to 1; 0 if its size is unknown."""
+        if not self.total:
+            return 0.0
+        return min(self.done / self.total, 1.0)
 
     @property
     def left(self) -> float | None:
-        """Estimated seconds that the rest takes, None where that is unknown."""
-        made, passed = self.done - self.before, self.clock() - self.begun
-        return passed * max(self.total - self.done, 0.0) / made if self.total and made else None
+        """Estimated seconds that the rest takes, None if that is unknown."""
+        made = self.done - self.before
+        if not self.total or not made:
+            return None
+        passed = self.clock() - self.begun
+        return passed * max(self.total - self.done, 0.0) / made
 
     @property
     def is_long(self) -> bool:
         """Whether the computation takes long enough for a bar."""
-        passed = self.passed
-        return passed >= SECONDS or (passed >= SECONDS / 4 and passed + (self.left or 0) > SECONDS)
+        foreseen = self.passed + (self.left or 0)
+        return self.passed >= SECONDS or (self.passed >= SECONDS / 4 and foreseen > SECONDS)
+
+    @property
+    def rest(self) -> str:
+        """The time left in words; nothing if it is unknown or less than a second."""
+        left = self.left
+        if left is None or left < 1:
+            return ""
+        return f"about {format_seconds(left)} left"
 
     def sentence(self, line: str) -> str:
-        """Return the line with the time left, where that is known."""
-        left = self.left
-        return line if left is None else f"{line}, about {format_seconds(left)} left"
-
-    def bar(self, title: str) -> str:
-        """Return the title with a bar and the time left, or with the time that has passed."""
-        if self.share in (0, 1):
-            return f"{title}: {format_seconds(self.passed)}"
-        drawn = ("#" * round(WIDTH * self.share)).ljust(WIDTH, ".")
-        return self.sentence(f"{title} [{drawn}] {self.share:.0%}")
+        """Return the line with the time left, if that is known."""
+        return f"{line}, {self.rest}" if self.rest else line
 
 
 _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
@@ -123,14 +152,14 @@ def report_progress(
         _current.reset(token)
 
 
-def count_rows(blocks: Iterable[T], title: str, total: int | None, verbose: int) -> Iterator[T]:
+def count_rows(blocks: Iterable[B], title: str, total: int | None, verbose: int) -> Iterator[B]:
     """Yield blocks of rows, and show how many of all rows are done; `verbose` as above."""
     progress = Progress()
     progress.begin(total or 0)
     with _show(progress, title, verbose):
         for block in blocks:
             yield block
-            progress.step(block.shape[0])  # type: ignore[attr-defined]
+            progress.step(block.shape[0])
 
 
 def track(steps: Collection[T], what: str = "") -> Iterator[T]:
@@ -145,67 +174,116 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
         progress.step(1.0, f"{what} {number} of {len(steps)}" if what else "")
 
 
+# Showing it
+
+
 @contextmanager
 def _show(progress: Progress, title: str, verbose: int | None) -> Iterator[None]:
-    """Draw ten times a second, as soon as it takes long, and erase the line at the end."""
+    """Show a bar as soon as the work takes long, and lines if `verbose`."""
+    bar = None
+    if verbose != 0 and _has_screen():
+        bar = _Bar(progress, title)
+    if verbose:
+        progress.say = _Lines(progress, title, bar)
+    if bar is not None:
+        progress.pause = math.inf
 
-    def say(line: str) -> None:
-        erase = "\r\033[K" if sys.stderr.isatty() else ""
-        said = f"{erase}{title} {progress.passed:6.1f} s  {line}"
-        print(said, file=sys.stderr, flush=True)
-
-    draw = None if verbose == 0 else _find_screen()
-    progress.say = say if verbose else None
-    progress.pause = math.inf if draw else PAUSE
-    if draw is None:
-        yield
-        return
-    over = threading.Event()
-
-    def watch() -> None:
-        visible = False
-        while not over.wait(0.1):
-            visible = visible or progress.is_long
-            if visible:
-                draw(progress.bar(title))
-        if visible:
-            draw("")
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
     try:
-        yield
+        if bar is None:
+            yield
+            return
+        with bar:
+            yield
     finally:
-        over.set()
-        thread.join()
+        if isinstance(progress.say, _Lines):
+            progress.say.close()
 
 
-def _find_screen() -> Callable[[str], None] | None:
-    """Return a function that shows a line in the place of the last one, or None without a screen.
+class _Lines:
+    """Prints lines on standard error, each with title and time; above the bar if there is one."""
 
-    Workers, processes or threads, have none.
+    def __init__(self, progress: Progress, title: str, bar: _Bar | None) -> None:
+        self._progress = progress
+        self._title = title
+        self._bar = bar
+        self._used = False
+
+    def __call__(self, line: str) -> None:
+        self._used = True
+        text = f"{self._title} {self._progress.passed:6.1f} s  {line}"
+        if self._bar is not None and self._bar.shown is not None:
+            self._bar.shown.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Print a last line, after others, when the work has ended."""
+        if self._used and sys.exc_info()[0] is None:
+            self("done")
+
+
+class _Bar:
+    """A bar of rich that appears when the work takes long, and is gone at the end."""
+
+    def __init__(self, progress: Progress, title: str) -> None:
+        self._progress = progress
+        self._title = title
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.shown: RichProgress | None = None
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        """Look at the work until it is over."""
+        while not self._over.wait(REFRESH):
+            if self.shown is None and self._progress.is_long:
+                self.shown = _make_bar()
+                task = self.shown.add_task(self._title, left="")
+                self.shown.start()
+            if self.shown is not None:
+                work = self._progress
+                # without a total rich shows a bar that moves
+                total = work.total if work.share < 1 else None
+                self.shown.update(task, total=total, completed=work.done, left=work.rest)
+                self.shown.refresh()
+        if self.shown is not None:
+            self.shown.stop()
+
+
+def _make_bar() -> RichProgress:
+    """Return the bar: title, share that is done, time that has passed and time left."""
+    from rich import progress
+    from rich.console import Console
+
+    return progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("{task.fields[left]}"),
+        console=Console(stderr=True),
+        auto_refresh=False,
+        transient=True,
+    )
+
+
+def _has_screen() -> bool:
+    """Whether rich is installed and can show a bar: on a terminal, or in a notebook.
+
+    Workers, processes or threads, show none.
     """
-    main_process = multiprocessing.current_process().name == "MainProcess"
-    if not main_process or threading.current_thread() is not threading.main_thread():
-        return None
+    if multiprocessing.current_process().name != "MainProcess":
+        return False
+    if threading.current_thread() is not threading.main_thread() or find_spec("rich") is None:
+        return False
     if sys.stderr is not None and sys.stderr.isatty():
-        return _draw_on_terminal
+        return True
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if type(shell).__name__ != "ZMQInteractiveShell":
-        return None
-    from IPython.display import Pretty, display
-
-    shown: list[Any] = []  # a line of a cell's output that is written over
-
-    def draw_in_notebook(text: str) -> None:
-        if not shown:
-            shown.append(display(Pretty(text), display_id=True))
-        shown[0].update(Pretty(text))
-
-    return draw_in_notebook
-
-
-def _draw_on_terminal(text: str) -> None:
-    width = shutil.get_terminal_size().columns - 1
-    sys.stderr.write(f"\r\033[K{text[:width]}")
-    sys.stderr.flush()
+    in_notebook = type(shell).__name__ == "ZMQInteractiveShell"
+    return in_notebook and find_spec("ipywidgets") is not None

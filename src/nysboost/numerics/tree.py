@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
@@ -14,6 +13,15 @@ from nysboost.numerics.blocks import row_blocks
 from nysboost.numerics.devices import block_bytes
 
 DIRECTION_ROWS = 2048  # rows, spread evenly, that give a node its direction
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A cut of the rows of a node: those with uᵀd > s are above it."""
+
+    direction: Floats
+    threshold: float
+    above: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,29 +39,16 @@ class Tree:
     def of(cls, U: Array, most: int, n: int | None = None) -> Tree:
         """Cut rows U of shape (s, q) until no leaf has more than `most` rows.
 
-        Where U are a sample of n rows, a leaf of these with more than `most` would be four standard
-        deviations away. Rows that are all alike stay together, however many they are.
+        Rows that are all alike stay together, however many they are. Of U as a sample of n rows,
+        leaves are so small that few leaves of all rows have more than `most`.
         """
-        expected = most * U.shape[0] / (n or U.shape[0])
-        if expected < most:
-            most = max(1, int(expected - 4 * expected**0.5))
-        nodes: list[tuple[Floats, float, list[int]]] = []
-        leaves = count(1)
+        growing = _Growing(U, _rows_in_leaf(U.shape[0], most, n or U.shape[0]))
+        growing.add(np.arange(U.shape[0]))
 
-        def grow(rows: Indices) -> int:
-            cut = None if len(rows) <= most else _cut(arrays.take(U, rows))
-            if cut is None:
-                return -next(leaves)
-            direction, threshold, above = cut
-            node, children = len(nodes), [0, 0]
-            nodes.append((direction, threshold, children))
-            children[:] = grow(rows[~above]), grow(rows[above])
-            return node
-
-        grow(np.arange(U.shape[0]))
-        directions = np.array([direction for direction, _, _ in nodes]).reshape(-1, U.shape[1])
-        children = np.array([pair for _, _, pair in nodes], dtype=np.intp).reshape(-1, 2)
-        return cls(directions, np.array([threshold for _, threshold, _ in nodes]), children)
+        directions = np.array([cut.direction for cut in growing.cuts]).reshape(-1, U.shape[1])
+        thresholds = np.array([cut.threshold for cut in growing.cuts])
+        children = np.array(growing.children, dtype=np.intp).reshape(-1, 2)
+        return cls(directions, thresholds, children)
 
     @property
     def n_leaves(self) -> int:
@@ -62,29 +57,81 @@ class Tree:
 
     def __call__(self, U: Array) -> Indices:
         """Return the leaf of each row, shape (n,), on the host."""
-        leaf = np.zeros(U.shape[0], dtype=np.intp)
-        if len(self.thresholds) == 0:
-            return leaf
+        at = np.zeros(U.shape[0], dtype=np.intp)
+        n_nodes = len(self.thresholds)
+        if n_nodes == 0:
+            return at
+
         directions = arrays.like(self.directions.T, U)
-        size = block_bytes(U) // 8
-        for block in row_blocks(len(leaf), 8 * len(self.thresholds), size):
-            side = arrays.to_host(U[block, :] @ directions) > self.thresholds
-            at, rows = leaf[block], np.arange(len(side))
-            while len(rows):
-                at[rows] = self.children[at[rows], side[rows, at[rows]].astype(np.intp)]
-                rows = rows[at[rows] >= 0]
-        return -1 - leaf
+        for block in row_blocks(len(at), 8 * n_nodes, block_bytes(U) // 8):
+            # the sides of all cuts, in one product
+            above = arrays.to_host(U[block, :] @ directions) > self.thresholds
+            at[block] = self._descend(above)
+        return -1 - at
+
+    def _descend(self, above: NDArray[np.bool_]) -> Indices:
+        """Return the negative child in which each row ends, by its side of each cut, (n, nodes)."""
+        at = np.zeros(len(above), dtype=np.intp)
+        rows = np.arange(len(above))
+        while len(rows):
+            side = above[rows, at[rows]].astype(np.intp)
+            at[rows] = self.children[at[rows], side]
+            rows = rows[at[rows] >= 0]
+        return at
 
 
-def _cut(U: Array) -> tuple[Floats, float, Any] | None:
-    """Return direction, threshold and which rows are above it; None where all rows are alike."""
+def _rows_in_leaf(s: int, most: int, n: int) -> int:
+    """Return how many of s sampled rows a leaf may have, for at most `most` of all n.
+
+    Four standard deviations below the expected number: a leaf seldom has more.
+    """
+    expected = most * s / n
+    if expected >= most:
+        return most
+    return max(1, int(expected - 4 * expected**0.5))
+
+
+class _Growing:
+    """A tree that is being made: cuts, and two children of each."""
+
+    def __init__(self, U: Array, most: int) -> None:
+        self.U = U
+        self.most = most
+        self.cuts: list[Cut] = []
+        self.children: list[list[int]] = []
+        self.n_leaves = 0
+
+    def add(self, rows: Indices) -> int:
+        """Add a node, or a leaf, for some rows, and return its number."""
+        cut = None
+        if len(rows) > self.most:
+            cut = _find_cut(arrays.take(self.U, rows))
+        if cut is None:
+            self.n_leaves += 1
+            return -self.n_leaves
+
+        # a node comes before its children
+        node = len(self.cuts)
+        children: list[int] = []
+        self.cuts.append(cut)
+        self.children.append(children)
+        children.append(self.add(rows[~cut.above]))
+        children.append(self.add(rows[cut.above]))
+        return node
+
+
+def _find_cut(U: Array) -> Cut | None:
+    """Return the cut of rows along their leading direction; None if all rows are alike."""
     some = arrays.to_host(U[:: max(1, U.shape[0] // DIRECTION_ROWS), :])
-    _, V = np.linalg.eigh(np.cov(some, rowvar=False).reshape(U.shape[1], -1))
+    covariance = np.cov(some, rowvar=False).reshape(U.shape[1], -1)
+    _, V = np.linalg.eigh(covariance)
     direction = V[:, -1]
     along = arrays.to_host(U @ arrays.like(direction, U))
-    # equal values stay together, and rounding moves no row across the middle of a gap
+
     for middle in (np.median(along), along.mean(), along.min()):
         above = along > middle
         if above.any() and not above.all():
-            return direction, float(along[above].min() + along[~above].max()) / 2, above
+            # equal values stay together, and rounding moves no row across the middle of a gap
+            threshold = float(along[above].min() + along[~above].max()) / 2
+            return Cut(direction, threshold, above)
     return None

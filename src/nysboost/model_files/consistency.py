@@ -1,0 +1,229 @@
+"""Parts of objects that must fit together, checked once, when a model file is read.
+
+A file with valid checksums may still come from a stranger. Whatever is used as an index must be in
+range, and arrays that meet in a product or a sum must have sizes that agree; otherwise a model
+would fail, or never end, when it is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.linear import LinearModel, LinearPredictor
+from nysboost.features.nystrom import Mixture
+from nysboost.features.projection import BlockDiagonal
+from nysboost.gram import Gram, Landmarks
+from nysboost.kernels import CallableKernel, Kernel, Metric
+from nysboost.kernels.warp import Quantiles
+from nysboost.learn.search.leaves import Leaves
+from nysboost.learn.search.model import Member
+from nysboost.methods.centres import Clustered
+from nysboost.numerics.arrays import Array, is_array, is_sparse
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.tree import Tree
+from nysboost.rows.array_rows import ArrayRows
+from nysboost.tables.codes import Codes
+from nysboost.tables.piecewise import PiecewiseCodes
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+def require(fits: bool | np.bool_, what: str) -> None:
+    """Raise a ValueError unless the parts fit together."""
+    if not fits:
+        raise ValueError(f"{what} do not fit together")
+
+
+def shape_of(array: Any, axes: int) -> Shape:
+    """Return the shape of a part that must be an array with so many axes."""
+    require(is_array(array) or is_sparse(array), "an array and what is there instead")
+    shape = tuple(array.shape)
+    require(len(shape) == axes, "an array and its axes")
+    return shape
+
+
+def refuse_function(_kernel: CallableKernel) -> None:
+    """Refuse a kernel that is a user's function: a file holds no code."""
+    raise ValueError("a function of the user's is in no model file")
+
+
+# Rows, landmarks and maps
+
+
+def check_rows(rows: ArrayRows) -> None:
+    """Check that rows are a table."""
+    shape_of(rows.data, 2)
+
+
+def check_gram(gram: Gram) -> None:
+    """Check that a Gram has a kernel, a budget and a dtype of floating point."""
+    require(isinstance(gram.kernel, Kernel), "a Gram and its kernel")
+    require(isinstance(gram.budget, Budget), "a Gram and its budget")
+    require(gram.dtype in (np.float32, np.float64), "a Gram and its dtype")
+
+
+def check_landmarks(landmarks: Landmarks) -> None:
+    """Check that landmarks have indices (m,), or points (m, d), or as many of both."""
+    indices = landmarks.indices
+    points = landmarks.points
+    require(indices is not None or points is not None, "landmarks without points")
+    if points is not None:
+        shape_of(points, 2)
+    if indices is not None:
+        (m,) = shape_of(indices, 1)
+        require(indices.dtype.kind in "iu", "landmarks and their indices")
+        require(m == 0 or int(indices.min()) >= 0, "landmarks and their indices")
+        require(points is None or points.shape[0] == m, "points and indices of landmarks")
+
+
+def check_blocks(projection: BlockDiagonal) -> None:
+    """Check that every block of a block-diagonal matrix is a matrix."""
+    for block in projection.blocks:
+        shape_of(block, 2)
+
+
+def check_map(feature_map: FeatureMap) -> None:
+    """Check that N has a row for each landmark, and the metric an entry for each column."""
+    kernel = feature_map.kernel
+    landmarks = feature_map.landmarks
+    projection = feature_map.projection
+    require(isinstance(kernel, Kernel), "a feature map and its kernel")
+    require(isinstance(landmarks, Landmarks), "a feature map and its landmarks")
+
+    if projection is not None:
+        shape = tuple(projection.shape)
+        require(len(shape) == 2 and shape[0] == len(landmarks), "landmarks and projection")
+    metric = getattr(kernel, "metric", None)
+    if isinstance(metric, Metric) and landmarks.points is not None:
+        width = np.asarray(metric.map).shape[:1] if not is_array(metric.map) else metric.map.shape
+        require(width[:1] in ((), (landmarks.points.shape[1],)), "landmarks and metric")
+
+
+def check_mixture(mixture: Mixture) -> None:
+    """Check that a mixture has a weight for each learner."""
+    require(len(mixture.learners) > 0, "a mixture and its learners")
+    require(shape_of(mixture.weights, 1) == (len(mixture.learners),), "learners and weights")
+
+
+def check_quantiles(quantiles: Quantiles) -> None:
+    """Check that every feature has as many heights as knots, two at least."""
+    require(len(quantiles.knots) == len(quantiles.heights), "knots and heights")
+    for knots, heights in zip(quantiles.knots, quantiles.heights, strict=True):
+        require(shape_of(knots, 1) == shape_of(heights, 1), "knots and heights")
+        require(len(knots) > 0, "a feature and its knots")
+
+
+def check_clusters(kernel: Clustered) -> None:
+    """Check that every cluster has a centre and a number of landmarks."""
+    s, _ = shape_of(kernel.centres, 2)
+    require(len(kernel.sizes) == s, "clusters and their sizes")
+    require(all(type(size) is int and size >= 0 for size in kernel.sizes), "sizes of clusters")
+    require(isinstance(kernel.kernel, Kernel), "clusters and their kernel")
+
+
+# Linear models
+
+
+def check_predictor(predictor: LinearPredictor) -> None:
+    """Check that weights have a row for each feature, and a column and a mean for each target."""
+    _check_weights(predictor.features, predictor.mean, predictor.w)
+
+
+def check_linear(model: LinearModel) -> None:
+    """Check that the moments and the root of a linear model are of as many features and targets."""
+    r, t = _check_weights(model.features, model.mean, model.w)
+    moments = model.moments
+    require(shape_of(moments.F, 1) == (r,), "features and their sums")
+    require(shape_of(moments.Y, 1) == (t,), "targets and their sums")
+    require(shape_of(moments.FF, 2) == (r, r), "features and their products")
+    require(shape_of(moments.FY, 2) == (r, t), "features, targets and their products")
+    require(shape_of(moments.YY, 1) == (t,), "targets and their squares")
+    require(shape_of(model.root, 2)[0] == r, "features and the root")
+    require(shape_of(model.noise, 1) == (t,), "targets and noise")
+
+
+def _check_weights(features: FeatureMap, mean: Array, w: Array) -> Shape:
+    """Return (r, t), the shape of weights of r features."""
+    require(isinstance(features, FeatureMap), "a predictor and its features")
+    r, t = shape_of(w, 2)
+    require(r == features.rank, "features and weights")
+    require(shape_of(mean, 1) == (t,), "means and weights")
+    return r, t
+
+
+# Trees and leaves
+
+
+def check_tree(tree: Tree) -> None:
+    """Check that all paths end in a leaf.
+
+    Every node but the first, and every leaf, is the child of one node that comes before it.
+    """
+    (k,) = shape_of(tree.thresholds, 1)
+    require(shape_of(tree.directions, 2)[0] == k, "directions and thresholds of a tree")
+    require(shape_of(tree.children, 2) == (k, 2), "children and thresholds of a tree")
+    if k == 0:
+        return
+    require(tree.children.dtype.kind in "iu", "nodes of a tree")
+
+    leaves = np.arange(-(k + 1), 0)
+    nodes = np.arange(1, k)
+    found = np.sort(tree.children, axis=None)
+    require(np.array_equal(found, np.concatenate([leaves, nodes])), "nodes and leaves of a tree")
+
+    parents = np.arange(k)[:, None]
+    later = (tree.children < 0) | (tree.children > parents)
+    require(later.all(), "nodes of a tree and their order")
+
+
+def check_leaves(leaves: Leaves) -> None:
+    """Check that every row is in a leaf, and has residuals, a count and coefficients."""
+    require(isinstance(leaves.kernel, Kernel), "leaves and their kernel")
+    require(isinstance(leaves.tree, Tree), "leaves and their tree")
+    n, q = shape_of(leaves.V, 2)
+    _, t = shape_of(leaves.R, 2)
+    require(shape_of(leaves.R, 2) == (n, t), "rows and residuals of leaves")
+    require(shape_of(leaves.w, 2) == (n, t), "rows and coefficients of leaves")
+    require(shape_of(leaves.counts, 1) == (n,), "rows and counts of leaves")
+
+    starts = leaves.starts
+    require(shape_of(starts, 1) == (leaves.tree.n_leaves + 1,), "leaves and their first rows")
+    require(starts.dtype.kind in "iu", "leaves and their first rows")
+    require(starts[0] == 0 and starts[-1] == n, "leaves and their rows")
+    require((np.diff(starts) >= 0).all(), "leaves and their rows")
+    if len(leaves.tree.thresholds):
+        require(leaves.tree.directions.shape[1] == q, "rows and directions of leaves")
+
+
+def check_member(member: Member) -> None:
+    """Check that a member's model, codes and leaves are such, with weights for its features."""
+    require(isinstance(member.model, LinearPredictor), "a member and its model")
+    require(isinstance(member.codes, PiecewiseCodes | None), "a member and its codes")
+    require(isinstance(member.leaves, Leaves | None), "a member and its leaves")
+    t = member.model.w.shape[1]
+    if member.leaves is not None:
+        require(member.leaves.w.shape[1] == t, "targets of a member and of its leaves")
+    if member.logistic is not None:
+        r, _ = shape_of(member.logistic, 2)
+        require(r == member.model.w.shape[0], "features and logistic weights of a member")
+    if member.corrected is not None:
+        require(isinstance(member.corrected, LinearPredictor), "a member and its correction")
+        require(member.corrected.w.shape == member.model.w.shape, "a member and its correction")
+
+
+# Codes
+
+
+def check_codes(codes: Codes) -> None:
+    """Check that codes have means, or None, for each column of the schema."""
+    require(len(codes.means) == len(codes.schema.columns), "columns and means")
+
+
+def check_piecewise(codes: PiecewiseCodes) -> None:
+    """Check that every feature has rising edges, of which the first two at least differ."""
+    for edges in codes.edges:
+        shape_of(edges, 1)
+        require((np.diff(edges) > 0).all(), "edges of a feature")
