@@ -36,7 +36,7 @@ def test_compare_prints_a_table_a_front_and_a_reason(command, table, tmp_path):
     assert "number: a, b (7 gaps), c" in out
     assert (tmp_path / "report.html").exists()
     assert (tmp_path / "comparison.csv").read_text().startswith("method,family,landmarks,error")
-    assert "nysboost fit" in out or "nb.approximate(X" in out
+    assert "nb.approximate(sklearn.preprocessing.scale(X)" in out
 
 
 def test_compare_takes_a_data_set_by_name(command, tmp_path):
@@ -48,7 +48,7 @@ def test_compare_takes_a_data_set_by_name(command, tmp_path):
 
 
 def test_the_next_command_fits_the_recommended_method_to_the_same_columns(command, table, tmp_path):
-    words = ("--methods", "kmeans", "--drop-column", "kind", "--sigma", "2")
+    words = ("--methods", "kmeans", "--drop-column", "kind", "--sigma", "2", "--no-standardise")
     _, printed, _ = command("compare", table, *SMALL, *words, "--out", tmp_path / "out")
     line = next(line for line in printed.splitlines() if line.startswith("  nysboost fit"))
     words = shlex.split(line.replace("model.nysboost", str(tmp_path / "model.nysboost")))
@@ -95,3 +95,21 @@ def test_ctrl_c_ends_a_command_with_a_report_of_what_is_done(command, table, tmp
     assert f"Stopped by Ctrl-C: {sentence}" in printed
     assert f"Stopped by Ctrl-C: {sentence}" in (tmp_path / "out" / "report.html").read_text()
     assert done in (tmp_path / "out" / "comparison.csv").read_text()
+
+
+def test_a_kernel_matrix_is_compared_on_some_of_its_rows_and_columns(command, tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    np.save(tmp_path / "G.npy", nb.Gaussian(sigma=1.0)(X, X))
+    words = ("--kernel", "precomputed", "--max-rows", "60", "--repeats", "1", "--components", "16")
+    status, out, _ = command("compare", tmp_path / "G.npy", *words, "--out", tmp_path / "out")
+    assert status == 0
+    assert "nb.approximate(G" in out
+    assert {path.suffix for path in (tmp_path / "out").glob("error-against-time.*")} == {
+        ".png", ".svg", ".pdf",
+    }  # fmt: skip
+
+
+def test_a_target_belongs_to_learn(command, table, tmp_path):
+    status, _, err = command("compare", table, "--target", "a", "--out", tmp_path)
+    assert status == 2
+    assert "nysboost learn" in err

@@ -84,3 +84,11 @@ def test_a_lenient_comparison_leaves_out_what_cannot_run_and_says_why(points):
     )
     with pytest.raises(UserError, match="plane waves"):
         methods.run(Task(points, nb.Linear(), some, 2, 1, repeats=1), print)
+
+
+def test_errors_that_are_rounding_are_not_ranked():
+    method, reason = methods.recommend([outcome("a", 2.7e-15, 2.0), outcome("b", 5e-12, 1.0)])
+    assert method == "b"
+    assert reason.startswith("The methods cannot be compared: all errors are rounding")
+    _, reason = methods.recommend([outcome("a", 3e-15, 1.0), outcome("b", 0.1, 1.0)])
+    assert "its error below 1e-10 (rounding) is the smallest" in reason

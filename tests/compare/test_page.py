@@ -15,7 +15,7 @@ from paper.helpers import level, made_up
 import nysboost as nb
 from nysboost.compare import charts, learn_report, methods, page
 from nysboost.compare.charts import Curve, chart_bars, chart_curves, find_style
-from nysboost.compare.learners import COMPACT, OURS, Problem
+from nysboost.compare.learners import COMPACT, OURS, FirstFold, Problem
 from nysboost.compare.methods import DEFAULT_METHODS
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, Section, Table
@@ -64,10 +64,10 @@ def learned() -> Page:
     outcomes = [outcome(name, [1.0, 1.2], 3.0 + i) for i, name in enumerate(names)]
     x = np.linspace(-2, 2, 50)
     table = pa.table({"size": x, "colour": np.where(x > 0, "red", "blue")})
-    first = Model(), table, x + 0.1 * np.sin(9 * x)
+    first = FirstFold(Model(), table, x + 0.1 * np.sin(9 * x))
     commands = {"Fit it:": "nysboost fit x.csv --target price --out model.nysboost"}
     problem = Problem(None, None, False, "price")
-    return learn_report.make_page(outcomes, first, problem, {"commands": commands})
+    return learn_report.make_page(outcomes, first, problem, commands=commands)
 
 
 def reproduced(preset: str) -> Page:

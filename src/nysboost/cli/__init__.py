@@ -54,6 +54,8 @@ def _parse(given: list[str]) -> tuple[Command, Namespace]:
     options, rest = make_parser().parse_known_args(given or ["--help"])
     command = COMMANDS[options.command]
     known = [word for word in command.options.split() if word.startswith("-")]
+    if rest and rest[0] in command.elsewhere:
+        raise UserError(command.elsewhere[rest[0]])
     _refuse_unknown(f"{options.command} option", rest, known)
 
     # The command that gives the same numbers, wherever data and results lie

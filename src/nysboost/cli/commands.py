@@ -100,7 +100,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--learners": _count(1, 8, "P") | {"help": "learners of each mixture; default 8"},
     "--rank": _count(1, None, "K") | {"help": "rank of each learner; default: its columns"},
-    "--standardise": FLAG | {"help": "scale each column to mean 0 and deviation 1"},
+    "--standardise": {
+        "action": BooleanOptionalAction,
+        "help": "scale each column to mean 0 and deviation 1; default: tables of several columns",
+    },
+    "--cv": _choice("random", "time") | {
+        "help": "held-out rows: at random, or the latest where rows are in order of time",
+    },
+    "--groups": {
+        "metavar": "COLUMN",
+        "help": "a column whose rows of one value stay together, such as a customer",
+    },
     "--repeats": _count(1, 3) | {"help": "seeds of each method; default 3"},
     "--max-rows": _count(2) | {"help": "rows at most, drawn at random"},
     "presets": {"nargs": "+", "help": "names of presets, all, or .toml files of your own"},
@@ -162,7 +172,8 @@ def _folder(name: str) -> dict[str, Any]:
 class Command:
     """What a command says of itself, the function that it runs, and its options.
 
-    `own` changes an option of the table; `kept` says what Ctrl-C leaves behind.
+    `own` changes an option of the table; `kept` says what Ctrl-C leaves behind; `elsewhere` has a
+    sentence for options that are those of another command.
     """
 
     says: str
@@ -170,6 +181,7 @@ class Command:
     options: str
     own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     kept: str = "Nothing was written."
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
 OR_OUTPUT = {"--out": {"help": "the file to write; - for standard output"}}
@@ -198,7 +210,7 @@ COMMANDS = {
     "learn": Command(
         "Compare learners on your table by cross-validation, and write a report.",
         "nysboost.cli.reports:learn",
-        "data --target --task --components --folds --max-rows --drop-missing-target "
+        "data --target --task --components --folds --cv --groups --max-rows --drop-missing-target "
         f"{CHOOSING} --seed --out --json",
         {
             "--target": {"required": True},
@@ -213,12 +225,19 @@ COMMANDS = {
         "data --kernel --sigma --components --methods --learners --rank --standardise --max-rows "
         f"--repeats {CHOOSING} --data-dir --seed --out --json",
         {
-            "data": {"help": f"{FORMS}; or the name of a data set of the paper"},
+            "data": {
+                "help": f"{FORMS}; or the name of a data set of the paper; or a kernel matrix "
+                "with --kernel precomputed",
+            },
             "--components": {"help": "landmarks; default 480, at most a quarter of the rows"},
             "--max-rows": {"default": 4000, "help": "rows at most, at random; default 4,000"},
             "--out": _folder("comparison"),
         },
         MEASURED,
+        {
+            "--target": "compare approximates the kernel matrix and has no target: nysboost learn "
+            "compares learners of a target; --drop-column leaves the column out here.",
+        },
     ),
     "reproduce": Command(
         "Run experiments of the paper: figures, statistics, a ledger of its claims, a report. A "

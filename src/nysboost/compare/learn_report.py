@@ -4,142 +4,229 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.calibration import CalibrationDisplay
 from sklearn.metrics import confusion_matrix
 
 from nysboost.compare.charts import BLACK, COLOURS, Chart, Curve, chart_bars, chart_curves
-from nysboost.compare.learners import COMPACT, OURS, Problem, is_ours, say_outcome
+from nysboost.compare.effects import MOST_CLASSES, Effect, find_effects
+from nysboost.compare.learners import COMPACT, OURS, FirstFold, Problem, is_ours, say_outcome
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, Section, Table
 from nysboost.compare.peers import CONSTANT
+from nysboost.numerics.arrays import Floats
 from nysboost.numerics.indices import spaced_indices
 from nysboost.plots import CoverageDisplay
-from nysboost.tables.gaps import is_gap
 
 EXAMINED = 500
 """Test rows at most that are drawn, and that effects are averaged over."""
 SHOWN, EFFECTS, LABELS = 15, 4, 10
 """Columns whose importance is drawn, and whose effect is; labels of a confusion matrix."""
+ALONE = 0.95
+"""Share of the importance from which one column is named: it may be written down afterwards."""
+TIME, PNG = "Error against time", "error-against-time.png"
+FEATURES = (
+    "Importance: how much the error grows if a column is shuffled. Effect: the mean prediction if "
+    "every test row had this value; of several classes the most probable are drawn."
+)
 NOTE = (
-    f"In bold: the better of ours. {COMPACT}: landmarks alone, a small model. "
+    f"Bold: the better of the two NysBoost models. {COMPACT}: landmarks alone, a small model. "
     f"{CONSTANT}: the mean, or the most frequent label."
 )
 
 
 def make_page(
-    outcomes: Sequence[Outcome], first: tuple[Any, ...], problem: Problem, about: Mapping[str, Any]
+    outcomes: Sequence[Outcome],
+    first: FirstFold | None,
+    problem: Problem,
+    *,
+    notes: Sequence[str] = (),
+    commands: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Page:
-    """Return the report of a comparison; `first` is empty, if it was stopped before ours.
-
-    `about` are other parts of the page: its notes, commands and settings.
-    """
-    records = [
-        {
-            "learner": o.name, "error": o.error, "standard_error": o.standard_error,
-            "log_loss": o.mean("log_loss"), "folds": len(o.measured["error"]),
-            "fit_seconds": o.seconds, "predict_seconds": o.mean("predict_seconds"),
-        }
-        for o in outcomes
-    ]  # fmt: skip
-    columns = {
-        "learner": "learner", "wrong" if problem.classify else "RMSE": "error",
-        "± standard error": "standard_error", "log loss": "log_loss", "folds": "folds",
-        "seconds to fit": "fit_seconds", "seconds to predict": "predict_seconds",
-    }  # fmt: skip
-    if not problem.classify:
-        del columns["log loss"]
-    ours = [o.name for o in outcomes if is_ours(o.name)][:1]
-    table = Table.of("Learners, smallest error first", columns, records, note=NOTE, marked=ours)
+    """Return the report of a comparison; `first` is None, if it was stopped before ours."""
+    records = [_as_record(outcome) for outcome in outcomes]
     timed = [Curve(o.name, [o.seconds], [o.error]) for o in outcomes if o.name != CONSTANT]
-    chart = chart_curves("Error against time", "seconds to fit", problem.measure, timed, log="xy")
-    sections = [Section("Learners", charts=[chart] if timed else [], tables=[table])]
-    if first:
-        sections += [_show_predictions(problem, *first), _show_features(problem, *first[:2])]
-    headline = say_outcome(outcomes, problem.measure, problem.target)
-    title = f"Learners that predict {problem.target}, compared"
-    return Page(title, headline, sections, records, **about)
+    charts = []
+    if timed:
+        charts = [chart_curves(TIME, "seconds to fit", problem.measure, timed, log="xy", file=PNG)]
+    sections = [Section("Learners", charts=charts, tables=[_make_table(problem, records)])]
+    if first is not None:
+        sections.append(_show_predictions(problem, first))
+        sections.append(_show_features(problem, first))
+    return Page(
+        title=f"Learners that predict {problem.target}, compared",
+        headline=say_outcome(outcomes, problem.measure, problem.target),
+        sections=sections,
+        records=records,
+        notes=notes,
+        commands=commands or {},
+        files=[PNG.replace(".png", suffix) for suffix in (".png", ".svg", ".pdf")],
+        settings=settings or {},
+    )
 
 
-def _show_predictions(problem: Problem, model: Any, table: Any, y: Any) -> Section:
+def _as_record(outcome: Outcome) -> dict[str, Any]:
+    """Return what is kept of a learner in ``comparison.csv``."""
+    return {
+        "learner": outcome.name,
+        "error": outcome.error,
+        "standard_error": outcome.standard_error,
+        "log_loss": outcome.mean("log_loss"),
+        "folds": len(outcome.measured["error"]),
+        "fit_seconds": outcome.seconds,
+        "predict_seconds": outcome.mean("predict_seconds"),
+    }
+
+
+def _make_table(problem: Problem, records: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the table of learners; the better of ours is marked."""
+    columns = {
+        "learner": "learner",
+        "wrong" if problem.classify else "RMSE": "error",
+        "± standard error": "standard_error",
+    }
+    if problem.classify:
+        columns["log loss"] = "log_loss"
+    columns |= {
+        "folds": "folds",
+        "seconds to fit": "fit_seconds",
+        "seconds to predict": "predict_seconds",
+    }
+    ours = [record["learner"] for record in records if is_ours(record["learner"])][:1]
+    return Table.of("Learners, smallest error first", columns, records, note=NOTE, marked=ours)
+
+
+def _show_predictions(problem: Problem, first: FirstFold) -> Section:
     """Return how far predictions, intervals or probabilities can be relied on."""
+    model, table, y = first
     predicted = model.predict(table)
     said = [f"Of {OURS}, on the test rows of the first fold."]
     if problem.classify:
-        right, claimed = predicted == y, model.predict_proba(table).max(axis=1)
-        how = {"n_bins": 10, "strategy": "quantile", "name": OURS}
-
-        def calibrate(axes: Any) -> None:
-            CalibrationDisplay.from_predictions(right, claimed, ax=axes, **how)
-            axes.set(xlabel="probability of the predicted label", ylabel="share that was right")
-
-        charts = [Chart("Calibration of probabilities", calibrate)]
+        claimed = model.predict_proba(table).max(axis=1)
+        charts = [Chart("Calibration of probabilities", CalibrationPlot(predicted == y, claimed))]
         return Section("Predictions", said, charts, [_make_confusion_table(y, predicted)])
-    std = model.predict(table, return_std=True)[1]
-    some, ends = spaced_indices(len(y), EXAMINED), np.array([predicted.min(), predicted.max()])
 
-    def scatter(axes: Any, values: Any, label: str, slope: int) -> None:
-        axes.plot(predicted[some], values[some], ".", markersize=4, alpha=0.5, color=COLOURS[OURS])
-        axes.plot(ends, slope * ends, "--", color=BLACK, linewidth=1)  # where they should be
-        axes.set(xlabel="predicted", ylabel=label)
+    std = model.predict(table, return_std=True)[1]
+    charts = [
+        Chart("True against predicted values", ScatterPlot(predicted, y, "true", 1)),
+        Chart("Residuals", ScatterPlot(predicted, y - predicted, "true − predicted", 0)),
+        Chart("Calibration of intervals", CoveragePlot(y, predicted, std)),
+    ]
+    return Section("Predictions", said, charts)
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationPlot:
+    """Draws how often the predicted label was right, against its probability."""
+
+    right: NDArray[np.bool_]
+    claimed: Floats
+
+    def __call__(self, axes: Any) -> None:
+        """Draw into axes."""
+        CalibrationDisplay.from_predictions(
+            self.right, self.claimed, ax=axes, n_bins=10, strategy="quantile", name=OURS
+        )
+        axes.set(xlabel="probability of the predicted label", ylabel="share that was right")
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterPlot:
+    """Draws values against predictions, and a line of some slope on which they should lie."""
+
+    predicted: Floats
+    values: Floats
+    label: str
+    slope: int
+
+    def __call__(self, axes: Any) -> None:
+        """Draw into axes."""
+        some = spaced_indices(len(self.values), EXAMINED)
+        look = {"markersize": 4, "alpha": 0.5, "color": COLOURS[OURS]}
+        axes.plot(self.predicted[some], self.values[some], ".", **look)
+        ends = np.array([self.predicted.min(), self.predicted.max()])
+        axes.plot(ends, self.slope * ends, "--", color=BLACK, linewidth=1)
+        axes.set(xlabel="predicted", ylabel=self.label)
         axes.locator_params("x", nbins=6)  # long numbers would touch on a phone
 
-    def cover(axes: Any) -> None:
-        CoverageDisplay.from_predictions(y, predicted, std, ax=axes)
 
-    true = partial(scatter, values=y, label="true", slope=1)
-    missed = partial(scatter, values=y - predicted, label="true − predicted", slope=0)
-    charts = [Chart("True against predicted values", true), Chart("Residuals", missed)]
-    return Section("Predictions", said, [*charts, Chart("Calibration of intervals", cover)])
+@dataclass(frozen=True, eq=False)
+class CoveragePlot:
+    """Draws the share of values inside intervals, against their probability."""
+
+    y: Floats
+    predicted: Floats
+    std: Floats
+
+    def __call__(self, axes: Any) -> None:
+        """Draw into axes."""
+        CoverageDisplay.from_predictions(self.y, self.predicted, self.std, ax=axes)
 
 
-def _show_features(problem: Problem, model: Any, table: Any) -> Section:
+def _show_features(problem: Problem, first: FirstFold) -> Section:
     """Return the importance of the columns, and the effects of those that matter most."""
+    model, table, _ = first
     shares = dict(zip(table.column_names, model.feature_importances_, strict=True))
     names = sorted(shares, key=lambda name: -shares[name])
-    charts = [chart_bars("Importance", "share of all", {n: shares[n] for n in names[:SHOWN]})]
+    most = {name: shares[name] for name in names[:SHOWN]}
+    charts = [chart_bars("Importance", "share of the total increase in error", most)]
+
     rng = np.random.default_rng(problem.seed)
     rows = table.take(np.sort(rng.permutation(len(table))[:EXAMINED]))
-    on = f"mean predicted {problem.target}"
-    if problem.classify:
-        on = f"mean probability of {problem.target} = {model.classes_[-1]}"
-    on = textwrap.fill(on, 36)  # longer lines would be cut off
     for name in names[:EFFECTS]:
-        effect, title = _find_effect(model, rows, name), f"Effect of {name}"
-        if any(isinstance(value, str) for value in effect):
-            charts.append(chart_bars(title, on, effect))
-        else:
-            curve = Curve(OURS, list(effect), list(effect.values()))
-            charts.append(chart_curves(title, name, on, [curve], log=""))
-    note = (
-        "Importance: by how much the error grows if a column is shuffled. Effect: the mean "
-        "prediction if every test row had this value."
-    )
-    return Section("Features", [note], charts)
+        effects = find_effects(model, rows, name)
+        charts += [_chart_effect(problem, model, effect) for effect in effects]
+
+    sentences = [FEATURES]
+    if shares[names[0]] > ALONE and len(names) > 1:
+        sentences.append(
+            f"{names[0]} alone has {shares[names[0]]:.0%} of the importance. Check that it is "
+            f"known when {problem.target} is predicted: a column that is written down afterwards "
+            "predicts well here and is missing later."
+        )
+    return Section("Features", sentences, charts)
 
 
-def _find_effect(model: Any, table: Any, name: str) -> dict[Any, float]:
-    """Return values of a column, with the mean prediction if all rows had each of them."""
-    cells, place, effect = table.column(name).to_pylist(), table.column_names.index(name), {}
-    rows = {value: row for row, value in enumerate(cells) if not is_gap(value)}
-    values = sorted(rows, key=lambda v: (str(type(v)), v))
-    for i in np.unique(np.linspace(0, len(values) - 1, 12).round().astype(int)):
-        everywhere = table.column(name).take(np.full(len(table), rows[values[i]]))
-        changed = table.set_column(place, name, everywhere)
-        classify = hasattr(model, "classes_")
-        found = model.predict_proba(changed)[:, -1] if classify else model.predict(changed)
-        value = values[i] if isinstance(values[i], int | float) else str(values[i])
-        effect[value] = float(np.mean(found))
-    return effect
+def _chart_effect(problem: Problem, model: Any, effect: Effect) -> Chart:
+    """Return the chart of an effect: a curve of numbers, or bars of names."""
+    if not problem.classify:
+        label = f"mean predicted {problem.target}"
+        outputs = {OURS: effect.means[:, 0]}
+    else:
+        label = f"mean probability of {problem.target}"
+        outputs = _probabilities_to_draw(model, effect)
+        if len(outputs) == 1:
+            label += f" = {next(iter(outputs))}"
+    label = textwrap.fill(label, 36)  # longer lines would be cut off
+
+    if effect.ordered:
+        curves = [Curve(name, effect.values, means) for name, means in outputs.items()]
+        return chart_curves(effect.title, effect.column, label, curves, log="")
+    name, means = next(iter(outputs.items()))
+    if len(outputs) > 1:
+        label = textwrap.fill(f"{label.replace(chr(10), ' ')} = {name}, the most frequent", 36)
+    return chart_bars(effect.title, label, dict(zip(effect.values, means, strict=True)))
+
+
+def _probabilities_to_draw(model: Any, effect: Effect) -> dict[str, Floats]:
+    """Return the probabilities of the second of two classes, or of the most frequent of more."""
+    classes = model.classes_
+    if len(classes) == 2:
+        return {str(classes[1]): effect.means[:, 1]}
+    most_probable = np.argsort(-effect.means.mean(axis=0), kind="stable")[:MOST_CLASSES]
+    return {str(classes[i]): effect.means[:, i] for i in most_probable}
 
 
 def _make_confusion_table(y: Any, predicted: Any) -> Table:
     """Return how often each label was predicted for each true one, of the most frequent."""
     labels, counts = np.unique(y, return_counts=True)
-    shown = labels[np.sort(np.argsort(-counts, kind="stable")[:LABELS])]
-    found = confusion_matrix(y, predicted, labels=shown)
-    rows = [[str(label), *map(str, row)] for label, row in zip(shown, found, strict=True)]
+    most_frequent = np.argsort(-counts, kind="stable")[:LABELS]
+    shown = labels[np.sort(most_frequent)]
+    matrix = confusion_matrix(y, predicted, labels=shown)
+    rows = [[str(label), *map(str, row)] for label, row in zip(shown, matrix, strict=True)]
     return Table("True labels (rows) and predicted ones (columns)", ["", *map(str, shown)], rows)

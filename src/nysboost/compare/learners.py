@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss, root_mean_squared_error
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 from threadpoolctl import threadpool_limits
 
 from nysboost.compare import peers
@@ -35,7 +34,11 @@ Pair = tuple[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is learned: y of shape (n,), called `target`, from a `frame` of n rows."""
+    """What is learned: y of shape (n,), called `target`, from a `frame` of n rows.
+
+    Rows of the same value in `groups`, (n,), are never on both sides of a split; `by_time` says
+    that rows are in order of time, and that later ones are held out.
+    """
 
     frame: Any
     y: Any
@@ -44,63 +47,127 @@ class Problem:
     components: int | None = None
     folds: int = 5
     seed: int = 0
+    groups: NDArray[np.intp] | None = None
+    by_time: bool = False
 
     @property
     def measure(self) -> str:
         """What an error is."""
         return "share of wrong labels" if self.classify else "root mean squared error"
 
+    @property
+    def task(self) -> str:
+        """The task, as a word."""
+        return "classification" if self.classify else "regression"
+
+    def describe_folds(self) -> str:
+        """Return what the folds are, in words."""
+        if self.groups is not None:
+            return f"{self.folds} folds of whole groups"
+        if self.by_time:
+            return f"{self.folds} folds, each later than its training rows"
+        return f"{self.folds} folds"
+
     def split(self) -> list[Pair]:
         """Return training and test rows of each fold."""
-        kind: Any = StratifiedKFold if self.classify else KFold
-        splitter = kind(self.folds, shuffle=True, random_state=self.seed)
-        return list(splitter.split(np.empty(len(self.y)), self.y))
+        if self.groups is not None:
+            splitter: Any = GroupKFold(self.folds, shuffle=True, random_state=self.seed)
+        elif self.by_time:
+            splitter = TimeSeriesSplit(self.folds)
+        elif self.classify:
+            splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed)
+        else:
+            splitter = KFold(self.folds, shuffle=True, random_state=self.seed)
+        return list(splitter.split(np.empty(len(self.y)), self.y, self.groups))
 
     def hold_out(self) -> NDArray[np.intp] | None:
         """Return some rows to test on, in rising order; None where there are too few."""
         n = len(self.y)
-        held = np.sort(np.random.default_rng(self.seed).permutation(n)[: min(n // 5, MOST)])
-        lost = set(np.unique(self.y)) != set(np.unique(np.delete(self.y, held)))
-        return None if n < FEWEST or (self.classify and lost) else held
+        if n < FEWEST:
+            return None
+        held = self._choose_held_out(min(n // 5, MOST))
+        if self.classify:
+            kept_labels = np.unique(np.delete(self.y, held))
+            if len(kept_labels) < len(np.unique(self.y)):
+                return None
+        return held
+
+    def _choose_held_out(self, count: int) -> NDArray[np.intp]:
+        """Return about `count` rows: the latest, those of some groups, or random ones."""
+        n = len(self.y)
+        if self.by_time:
+            return np.arange(n - count, n)
+        rng = np.random.default_rng(self.seed)
+        if self.groups is None:
+            return np.sort(rng.permutation(n)[:count])
+        sizes = np.bincount(self.groups)
+        order = rng.permutation(len(sizes))
+        n_groups = int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1
+        return np.flatnonzero(np.isin(self.groups, order[:n_groups]))
 
 
 def make_learner(classify: bool, components: int | None, seed: int, **how: Any) -> Any:
     """Return a learner of ours; where `components` is None, with its usual number of landmarks."""
     kind: Any = NystroemClassifier if classify else NystroemRegressor
-    how |= {} if components is None else {"n_components": components}
+    if components is not None:
+        how["n_components"] = components
     return kind(random_state=seed, **how)
 
 
 def cross_validate(
     problem: Problem, note: Callable[[str], None]
-) -> tuple[list[Outcome], tuple[Any, ...]]:
+) -> tuple[list[Outcome], FirstFold | None]:
     """Return every learner's errors on the same folds, smallest first, and ours of the first fold.
 
-    That is the fitted model, the test rows and their targets; nothing, if Ctrl-C came before. A
-    learner of another library that fails is left out, and `note` gets a sentence.
+    The latter is None if Ctrl-C came before. A learner of another library that fails is left out,
+    and `note` gets a sentence.
     """
-    first: list[Any] = []
-    how = problem.classify, problem.components, problem.seed
-
-    def measure(name: str, model: Any, X: Pair, y: Pair) -> Measures:
-        fitted, found, _ = fit_and_measure(name, model, X, y)
-        if name == OURS and not first:
-            first.extend((fitted, X[1], y[1]))
-        return found
+    kept: list[FirstFold] = []
 
     def rounds() -> Iterator[dict[str, Callable[[], Measures]]]:
         for train, test in problem.split():
-            tables = problem.frame.take(train), problem.frame.take(test)
-            coded, y = peers.CodedRows.of(*tables), (problem.y[train], problem.y[test])
-            others = peers.make_peers(coded, problem.classify, problem.seed)
-            ours = {COMPACT: make_learner(*how, local=False), OURS: make_learner(*how)}
-            yield {
-                name: partial(measure, name, m, tables if name in ours else coded.parts, y)
-                for name, m in (others | ours).items()
-            }
+            X = problem.frame.take(train), problem.frame.take(test)
+            y = problem.y[train], problem.y[test]
+            coded = peers.CodedRows.of(*X)
+            runs: dict[str, Callable[[], Measures]] = {}
+            for name, model in peers.make_peers(coded, problem.classify, problem.seed).items():
+                runs[name] = Run(name, model, coded.parts, y)
+            for name, local in ((COMPACT, False), (OURS, "auto")):
+                how = problem.classify, problem.components, problem.seed
+                runs[name] = Run(name, make_learner(*how, local=local), X, y, kept)
+            yield runs
 
     outcomes = run_rounds(rounds(), problem.folds, lambda name, _: not is_ours(name), note)
-    return outcomes, tuple(first)
+    return outcomes, kept[0] if kept else None
+
+
+class FirstFold(NamedTuple):
+    """Our learner fitted to the training rows of the first fold, its test rows and their y."""
+
+    model: Any
+    table: Any
+    y: Any
+
+
+@dataclass(frozen=True)
+class Run:
+    """A fit of one learner to training rows, measured on test rows.
+
+    The first fit of ours is added to `kept`.
+    """
+
+    name: str
+    model: Any
+    X: Pair
+    y: Pair
+    kept: list[FirstFold] | None = None
+
+    def __call__(self) -> Measures:
+        """Fit and measure."""
+        fitted, measures, _ = fit_and_measure(self.name, self.model, self.X, self.y)
+        if self.name == OURS and self.kept is not None and not self.kept:
+            self.kept.append(FirstFold(fitted, self.X[1], self.y[1]))
+        return measures
 
 
 def fit_and_test(model: Any, problem: Problem, held: NDArray[np.intp]) -> tuple[Any, list[Outcome]]:
@@ -108,51 +175,77 @@ def fit_and_test(model: Any, problem: Problem, held: NDArray[np.intp]) -> tuple[
 
     Return it with its outcome and those of a linear model and a constant, smallest error first.
     """
-    y, test = problem.y, problem.frame.take(held)
-    rest = np.delete(np.arange(len(y)), held)
-    some = rest[spaced_indices(len(rest), LINEAR_ROWS)]
-    coded = peers.CodedRows.of(problem.frame.take(some), test)
-    tables = problem.frame.take(rest), test
-    model, *found = fit_and_measure(OURS, model, tables, (y[rest], y[held]))
-    measured: dict[str, Any] = {OURS: found}
+    y = problem.y
+    train = np.delete(np.arange(len(y)), held)
+    test_table = problem.frame.take(held)
+
+    tables = problem.frame.take(train), test_table
+    model, measures, losses = fit_and_measure(OURS, model, tables, (y[train], y[held]))
+    outcomes = [_as_outcome(OURS, measures, losses)]
+
+    few = train[spaced_indices(len(train), LINEAR_ROWS)]
+    coded = peers.CodedRows.of(problem.frame.take(few), test_table)
     for name, peer in peers.make_simple_peers(coded, problem.classify).items():
-        measured[name] = fit_and_measure(name, peer, coded.parts, (y[some], y[held]))[1:]
-    outcomes = [
-        Outcome(name, {k: [v] for k, v in measures.items()}, losses)
-        for name, (measures, losses) in measured.items()
-    ]
+        _, measures, losses = fit_and_measure(name, peer, coded.parts, (y[few], y[held]))
+        outcomes.append(_as_outcome(name, measures, losses))
     return model, sorted(outcomes, key=lambda outcome: outcome.error)
+
+
+def _as_outcome(name: str, measures: Measures, losses: NDArray[Any]) -> Outcome:
+    """Return what one run gave as an outcome of one round."""
+    return Outcome(name, {measure: [value] for measure, value in measures.items()}, losses)
 
 
 def fit_and_measure(name: str, model: Any, X: Pair, y: Pair) -> tuple[Any, Measures, NDArray[Any]]:
     """Fit a learner; return it with its error and loss on test rows, and the seconds of both.
 
     Also return what each test row adds to the error: its square, or whether the label is wrong.
-
-    Few rows are fitted on one thread: beside a busy process two wait for each other (trees on 400
-    rows: 49 s, on one thread .07 s). What other libraries warn of would be taken for ours.
     """
-    with (
-        threadpool_limits(1) if uses_folds(len(y[0])) else nullcontext(),
-        warnings.catch_warnings(),
-        nullcontext() if is_ours(name) else np.errstate(all="ignore"),
-    ):
+    X_train, X_test = X
+    y_train, y_test = y
+    with _undisturbed(name, len(y_train)):
+        began = time.perf_counter()
+        model = model.fit(X_train, y_train)
+        fitted = time.perf_counter()
+        predicted = np.ravel(model.predict(X_test))
+        ended = time.perf_counter()
+        classify = hasattr(model, "predict_proba")
+        if classify:
+            probabilities = np.clip(model.predict_proba(X_test), 1e-15, 1)
+            probabilities /= probabilities.sum(axis=1, keepdims=True)
+
+    if classify:
+        losses = np.asarray(predicted != y_test, dtype=np.float64)
+        error = float(losses.mean())
+        loss = float(log_loss(y_test, probabilities, labels=model.classes_))
+    else:
+        losses = np.asarray((predicted - y_test) ** 2, dtype=np.float64)
+        error = float(root_mean_squared_error(y_test, predicted))
+        loss = float("nan")
+    measures = {
+        "error": error,
+        "log_loss": loss,
+        "seconds": fitted - began,
+        "predict_seconds": ended - fitted,
+    }
+    return model, measures, losses
+
+
+@contextmanager
+def _undisturbed(name: str, n: int) -> Iterator[None]:
+    """Limit threads for few rows, and silence what other libraries warn of.
+
+    Beside a busy process two threads wait for each other (trees on 400 rows: 49 s, on one thread
+    .07 s). Warnings of other libraries would be taken for ours.
+    """
+    with ExitStack() as stack:
+        if uses_folds(n):
+            stack.enter_context(threadpool_limits(1))
         if not is_ours(name):
+            stack.enter_context(warnings.catch_warnings())
+            stack.enter_context(np.errstate(all="ignore"))
             warnings.simplefilter("ignore")
-        times = [time.perf_counter()]
-        model = model.fit(X[0], y[0])
-        times.append(time.perf_counter())
-        predicted = np.ravel(model.predict(X[1]))
-        times.append(time.perf_counter())
-        if classify := hasattr(model, "predict_proba"):
-            proba = np.clip(model.predict_proba(X[1]), 1e-15, 1)
-            proba /= proba.sum(axis=1, keepdims=True)
-    losses = predicted != y[1] if classify else (predicted - y[1]) ** 2
-    error = np.mean(losses) if classify else root_mean_squared_error(y[1], predicted)
-    loss = log_loss(y[1], proba, labels=model.classes_) if classify else np.nan
-    seconds = dict(zip(("seconds", "predict_seconds"), np.diff(times).tolist(), strict=True))
-    measures = {"error": float(error), "log_loss": float(loss), **seconds}
-    return model, measures, np.asarray(losses, dtype=np.float64)
+        yield
 
 
 def is_ours(name: str) -> bool:
@@ -166,52 +259,72 @@ def is_tie(a: Outcome, b: Outcome) -> bool:
     The rounds give that, and of one round the rows. A t-test, whose limit is 13 standard errors
     with two folds, would call twice the error a tie, which it never is here.
     """
-    n = min(len(o.measured["error"]) for o in (a, b))  # one less after Ctrl-C
-    gaps = np.subtract(a.measured["error"][:n], b.measured["error"][:n])
-    two_errors = 2 * np.std(gaps, ddof=1) / np.sqrt(n) if n > 1 else 0.0
-    if n == 1 and a.losses is not None and b.losses is not None:
-        by_row = a.losses - b.losses
-        decided = abs(by_row.mean()) > 2 * np.std(by_row, ddof=1) / np.sqrt(len(by_row))
-        two_errors = 0.0 if decided else np.inf
-    noise = min(float(two_errors), max(a.error, b.error) / 2)
+    n_rounds = min(len(a.measured["error"]), len(b.measured["error"]))  # one less after Ctrl-C
+    gaps = np.subtract(a.measured["error"][:n_rounds], b.measured["error"][:n_rounds])
+    noise = min(_noise_of(gaps, a, b), max(a.error, b.error) / 2)
     return bool(abs(gaps.mean()) <= max(0.01 * b.error, noise))
+
+
+def _noise_of(gaps: NDArray[Any], a: Outcome, b: Outcome) -> float:
+    """Return two standard errors of the difference of two errors."""
+    if len(gaps) > 1:
+        return float(2 * np.std(gaps, ddof=1) / np.sqrt(len(gaps)))
+    if a.losses is None or b.losses is None:
+        return 0.0
+    by_row = a.losses - b.losses
+    decided = abs(by_row.mean()) > 2 * np.std(by_row, ddof=1) / np.sqrt(len(by_row))
+    return 0.0 if decided else np.inf
 
 
 def name_in_sentence(outcome: Outcome, *, begins: bool = False) -> str:
     """Return what a learner is called in a sentence, or where one begins."""
-    with_article = (peers.LINEAR, peers.CONSTANT, peers.PROCESS)
-    name = f"the {outcome.name}" if outcome.name in with_article else outcome.name
-    return name[0].upper() + name[1:] if begins else name
+    name = outcome.name
+    if name in (peers.LINEAR, peers.CONSTANT, peers.PROCESS):
+        name = f"the {name}"
+    if begins:
+        return name[0].upper() + name[1:]
+    return name
 
 
 def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     """Say in plain words who predicts best, who ties, and whether a simpler model would do."""
-    best, by_name = outcomes[0], {o.name: o for o in outcomes}
-    ours = next((o for o in outcomes if is_ours(o.name)), None)
-    other = next((o for o in outcomes if not is_ours(o.name)), None)
-    called, error = name_in_sentence(best), format_number(best.error)
+    best = outcomes[0]
+    error = format_number(best.error)
+    ours = next((outcome for outcome in outcomes if is_ours(outcome.name)), None)
+    other = next((outcome for outcome in outcomes if not is_ours(outcome.name)), None)
     if ours is None or other is None:
-        return f"So far {called} has the smallest {measure}, {error}."
-    if (constant := by_name.get(peers.CONSTANT)) and (constant is best or is_tie(best, constant)):
+        return f"So far {name_in_sentence(best)} has the smallest {measure}, {error}."
+
+    constant = next((outcome for outcome in outcomes if outcome.name == peers.CONSTANT), None)
+    if constant is not None and (constant is best or is_tie(best, constant)):
         return f"No learner predicts {target} better than a constant ({measure} {error})."
+
     second = other if best is ours else ours
-    they, theirs = name_in_sentence(second), format_number(second.error)
-    text = name_in_sentence(best, begins=True)
-    if best.losses is not None and is_tie(best, second) and best.error < 0.99 * second.error:
+    they = name_in_sentence(second)
+    theirs = format_number(second.error)
+    tied = is_tie(best, second)
+    if tied and best.losses is not None and best.error < 0.99 * second.error:
         return (
-            f"{len(best.losses):,} rows are too few to say whether {called} or {they} predicts "
-            f"{target} better: {measure} {error} and {theirs}. nysboost learn uses all rows."
+            f"{len(best.losses):,} rows are too few to say whether {name_in_sentence(best)} or "
+            f"{they} predicts {target} better: {measure} {error} and {theirs}. nysboost learn uses "
+            "all rows."
         )
-    if is_tie(best, second):
-        text += f" and {they} predict {target} equally well: {measure} {error} and {theirs}."
+    winner = name_in_sentence(best, begins=True)
+    if tied:
+        text = f"{winner} and {they} predict {target} equally well: {measure} {error} and {theirs}."
     else:
         less = f"{1 - best.error / second.error:.0%} below that of {they} ({theirs})"
-        text += f" predicts {target} best: its {measure} is {error}, {less}."
+        text = f"{winner} predicts {target} best: its {measure} is {error}, {less}."
+    return text + _say_faster(outcomes, best, second)
+
+
+def _say_faster(outcomes: Sequence[Outcome], best: Outcome, second: Outcome) -> str:
+    """Return a sentence on the fastest learner that ties with the best; "" if none is faster."""
     tied = [o for o in outcomes if not is_ours(o.name) and is_tie(o, best)]
-    quick = min(tied, key=lambda o: o.seconds, default=best)
+    quick = min(tied, key=lambda outcome: outcome.seconds, default=best)
     times = best.seconds / max(quick.seconds, 1e-6)
-    if times >= 2:
-        also = "" if quick is second else "does as well, and "
-        name = name_in_sentence(quick, begins=True)
-        text += f" {name} {also}fits {times:.0f} times faster than {called}."
-    return text
+    if times < 2:
+        return ""
+    also = "" if quick is second else "does as well, and "
+    name = name_in_sentence(quick, begins=True)
+    return f" {name} {also}fits {times:.0f} times faster than {name_in_sentence(best)}."

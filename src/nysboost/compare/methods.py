@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,24 +31,29 @@ DEFAULT_METHODS = (
 BUDGET = 480
 """Landmarks if none are asked for: 8 learners of 60."""
 FEW = 12
-"""Up to this many methods are drawn and printed; of more, those of the front."""
-FRONT = "★: no other method is at least as good in error, time and entries together."
+"""Up to this many methods are drawn and printed; of more, the best trade-offs."""
+FRONT = "★ best trade-off: no other method is at least as good in error, time and entries."
 LIMIT = "optimal"
 """No method to use but the limit for all: it decomposes the whole matrix."""
 CLOSE = 1.05
 """Errors within 5 % of each other are tied: other seeds differ by as much."""
-NONE = 1e-6
-"""Errors below this are none: numbers in float32 have no more digits."""
+SMALL_ENOUGH = 1e-6
+"""Errors below this are tied: numbers in float32 have no more digits."""
+ROUNDING = 1e-10
+"""Errors below this are rounding, and say nothing of a method."""
 MUCH_FASTER = 0.5
 """Of tied methods, one in half the time is recommended."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Points X, (n, d), a kernel, a budget of columns; `lenient` leaves out what cannot run."""
+    """Points X, (n, d), or a kernel matrix, (n, n); a kernel, and a budget of columns.
+
+    `lenient` leaves out methods that cannot run.
+    """
 
     X: Any
-    kernel: Kernel
+    kernel: Kernel | str
     methods: tuple[str, ...]
     budget: int
     n_learners: int = 8
@@ -67,11 +73,15 @@ class Task:
         return {"n_components": self.budget}
 
 
-def choose_methods(names: str) -> tuple[str, ...]:
+def choose_methods(names: str, kernel: str = "rbf") -> tuple[str, ...]:
     """Return the methods asked for: names with commas between, "all", or "" for the usual ones."""
-    if names in ("", "all"):
-        return tuple(nb.METHODS) if names else DEFAULT_METHODS
-    return split_names(names, "method", nb.METHODS)
+    if names == "all":
+        return tuple(nb.METHODS)
+    if names:
+        return split_names(names, "method", nb.METHODS)
+    if kernel == "precomputed":  # it has no points, of which there could be centres
+        return tuple(name for name in DEFAULT_METHODS if name != "kmeans")
+    return DEFAULT_METHODS
 
 
 def split_names(text: str, kind: str, known: Collection[str]) -> tuple[str, ...]:
@@ -85,19 +95,27 @@ def split_names(text: str, kind: str, known: Collection[str]) -> tuple[str, ...]
 
 def choose_kernel(name: str, sigma: str | None) -> Kernel:
     """Return a kernel by name; sigma is a number, "median", "scale" or None."""
-    if name == "precomputed":
-        raise UserError("A precomputed matrix is no table of points: use nysboost.approximate.")
-    try:
-        width: Any = sigma if sigma in (None, "median", "scale") else float(str(sigma))
-    except ValueError as error:
-        msg = f"--sigma is a number, median or scale, but {sigma!r} was given."
-        raise UserError(msg) from error
     with with_exit_code(WRONG_CALL):
-        if hasattr(kernel := make_kernel(name), "sigma"):
-            return make_kernel(name, sigma=width or "median")
-    if width is not None:
-        raise UserError(f"The kernel {name} has no sigma: leave --sigma out.")
-    return kernel
+        kernel = make_kernel(name)
+    if not hasattr(kernel, "sigma"):
+        if sigma is not None:
+            raise UserError(f"The kernel {name} has no sigma: leave --sigma out.")
+        return kernel
+    with with_exit_code(WRONG_CALL):
+        return make_kernel(name, sigma=_read_sigma(sigma))
+
+
+def _read_sigma(text: str | None) -> float | str:
+    """Return a width: a number, or the rule that finds one."""
+    if text is None:
+        return "median"
+    if text in ("median", "scale"):
+        return text
+    try:
+        return float(text)
+    except ValueError as error:
+        msg = f"--sigma is a number, median or scale, but {text!r} was given."
+        raise UserError(msg) from error
 
 
 def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners: int) -> int:
@@ -119,61 +137,93 @@ def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners:
 
 def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
     """Run every method with each seed; return what each cost and gave, smallest error first."""
+    rounds = (
+        {method: partial(_measure, task, method, seed) for method in task.methods}
+        for seed in range(task.seed, task.seed + task.repeats)
+    )
 
     def may_fail(_: str, error: Exception) -> bool:
         return task.lenient and isinstance(error, ValueError)
 
-    def measure(method: str, seed: int) -> Measures:
-        how, began = task.sizes(method) | {"random_state": task.seed + seed}, time.process_time()
-        found = nb.approximate(task.X, method, task.kernel, **how)
-        seconds, entries = time.process_time() - began, found.entries_evaluated
-        return {"error": found.relative_error(), "seconds": seconds, "entries": entries}
-
-    rounds = (
-        {method: partial(measure, method, seed) for method in task.methods}
-        for seed in range(task.repeats)
-    )
     # With one thread, processor time is the time on an idle machine.
     with threadpool_limits(1), with_exit_code(WRONG_CALL):
         return run_rounds(rounds, task.repeats, may_fail, note)
 
 
+def _measure(task: Task, method: str, seed: int) -> Measures:
+    """Return error, processor time and evaluated entries of one approximation."""
+    began = time.process_time()
+    approximation = nb.approximate(
+        task.X, method, task.kernel, **task.sizes(method), random_state=seed
+    )
+    seconds = time.process_time() - began
+    entries = approximation.entries_evaluated  # before the error evaluates all of them
+    return {"error": approximation.relative_error(), "seconds": seconds, "entries": entries}
+
+
 def find_pareto_front(outcomes: Sequence[Outcome]) -> set[str]:
     """Return the methods to use that no other beats in error, time and entries together."""
-    usable = [o for o in outcomes if o.name != LIMIT] or outcomes
+    usable = [outcome for outcome in outcomes if outcome.name != LIMIT] or outcomes
     costs = np.array([[o.error, o.seconds, o.mean("entries")] for o in usable])
-    beaten = [((costs <= c).all(axis=1) & (costs < c).any(axis=1)).any() for c in costs]
-    return {o.name for o, worse in zip(usable, beaten, strict=True) if not worse}
+    front = set()
+    for outcome, cost in zip(usable, costs, strict=True):
+        as_good = (costs <= cost).all(axis=1)
+        better = (costs < cost).any(axis=1)
+        if not (as_good & better).any():
+            front.add(outcome.name)
+    return front
 
 
 def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     """Return a method, and why: smallest error, or as good as that in at most half the time."""
-    outcomes = sorted((o for o in outcomes if o.name != LIMIT), key=lambda o: o.error) or outcomes
-    best, *others = outcomes
+    usable = [outcome for outcome in outcomes if outcome.name != LIMIT] or list(outcomes)
+    usable.sort(key=lambda outcome: (max(outcome.error, ROUNDING), outcome.seconds))
+    best, *others = usable
     if not others:
         return best.name, f"{best.name} alone was compared: its error is {best.error:.3g}."
-    tied = [o for o in outcomes if o.error <= max(CLOSE * best.error, NONE)]
-    fastest = min(tied, key=lambda o: o.seconds)
+    if usable[-1].error < ROUNDING:
+        return _cannot_compare(usable)
+
+    tied = [o for o in usable if o.error <= max(CLOSE * best.error, SMALL_ENOUGH)]
+    fastest = min(tied, key=lambda outcome: outcome.seconds)
     if fastest.seconds <= MUCH_FASTER * best.seconds:
         return fastest.name, (
-            f"Use {fastest.name}: its error {fastest.error:.3g} is about as small as the smallest "
-            f"({best.error:.3g}, {best.name}), and it takes {fastest.seconds:.2g} s instead of "
-            f"{best.seconds:.2g} s."
+            f"Use {fastest.name}: its error {_say(fastest.error)} is about as small as the "
+            f"smallest ({_say(best.error)}, {best.name}), and it takes {fastest.seconds:.2g} s "
+            f"instead of {best.seconds:.2g} s."
         )
-    text = f"Use {best.name}: its error {best.error:.3g} is the smallest of {len(outcomes)} methods"
-    if ties := [o.name for o in others if o.error <= CLOSE * best.error]:
+
+    text = f"Use {best.name}: its error {_say(best.error)} is the smallest of {len(usable)} methods"
+    ties = [o.name for o in others if o.error <= max(CLOSE * best.error, ROUNDING)]
+    if ties:
         return best.name, f"{text}; {', '.join(ties)} came within 5 % of it, in no less time."
     second = others[0]
-    text += f"; that of {second.name}, the next, is {second.error:.3g}"
+    text += f"; that of {second.name}, the next, is {_say(second.error)}"
     if second.seconds < MUCH_FASTER * best.seconds:
         text += f", though in {second.seconds:.2g} s instead of {best.seconds:.2g} s"
     return best.name, f"{text}."
 
 
+def _cannot_compare(outcomes: Sequence[Outcome]) -> tuple[str, str]:
+    """Return the fastest method, and that rounding says nothing of the others."""
+    fastest = min(outcomes, key=lambda outcome: outcome.seconds)
+    return fastest.name, (
+        "The methods cannot be compared: all errors are rounding, below 1e-10. Ask for fewer "
+        f"landmarks (--components) or a narrower kernel (--sigma). {fastest.name} is the fastest."
+    )
+
+
+def _say(error: float) -> str:
+    """Return an error as a sentence has it."""
+    return "below 1e-10 (rounding)" if error < ROUNDING else f"{error:.3g}"
+
+
+CHART = "error-against-time.png"
+
 COLUMNS = {
     "method": "method", "family": "family", "relative error": "error",
     "± standard error": "standard_error", "seconds": "seconds", "entries evaluated": "entries",
-    "front": "front",
+    "best trade-off": "front",
 }  # fmt: skip
 
 
@@ -192,11 +242,13 @@ def make_page(outcomes: Sequence[Outcome], budget: int, about: Mapping[str, Any]
     shown = [r for r in records if len(records) <= FEW or r["front"] or r["method"] == best]
     x, y = "seconds to fit (processor time, one thread)", "relative error (Frobenius norm)"
     curves = [Curve(r["method"], [r["seconds"]], [r["error"]]) for r in shown]
-    chart = chart_curves("Error against time", x, y, curves, log="xy")
-    title = "Methods, smallest error first" if shown == records else "The methods of the front"
+    chart = chart_curves("Error against time", x, y, curves, log="xy", file=CHART)
+    title = "Methods, smallest error first" if shown == records else "The best trade-offs"
     tables = [Table.of(title, COLUMNS, shown, note=FRONT, marked=[best])]
     if shown != records:
         title = f"All {len(records)} methods"
         tables.append(Table.of(title, COLUMNS, records, folded=True, marked=[best]))
     section = Section("Methods", charts=[chart], tables=tables)
-    return Page("Nyström methods compared on your data", reason, [section], records, **about)
+    files = [str(Path(CHART).with_suffix(suffix)) for suffix in (".png", ".svg", ".pdf")]
+    title = "Nyström methods compared on your data"
+    return Page(title, reason, [section], records, files=files, **about)

@@ -1,0 +1,165 @@
+"""Effects of columns: how the mean prediction changes with the values of one column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost.numerics.arrays import Floats
+from nysboost.tables.gaps import is_gap
+
+MOST_VALUES = 12
+"""Values of a column at which its effect is found."""
+
+MOST_CLASSES = 4
+"""Classes whose probability is drawn."""
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+Days: TypeAlias = Any
+"""An array of dates, datetime64 in microseconds."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The mean prediction if every row had each of some values, a column for each output.
+
+    `n_different` is the number of different values that the column has.
+    """
+
+    column: str
+    values: list[Any]
+    means: Floats
+    n_different: int
+
+    @property
+    def title(self) -> str:
+        """What a chart of it is called."""
+        if len(self.values) < self.n_different:
+            return f"Effect of {self.column} ({len(self.values)} of {self.n_different:,} values)"
+        return f"Effect of {self.column}"
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the values are numbers, so that a curve joins them."""
+        return not any(isinstance(value, str) for value in self.values)
+
+
+def find_effects(model: Any, table: Any, name: str) -> list[Effect]:
+    """Return the effects of a column of an Arrow table: one, or of a date those of its parts."""
+    import pyarrow as pa
+
+    kind = table.column(name).type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return _date_effects(model, table, name)
+    return [_value_effect(model, table, name)]
+
+
+def _predict(model: Any, table: Any) -> Floats:
+    """Return the mean prediction over the rows, or the mean probability of each class."""
+    if hasattr(model, "classes_"):
+        return np.asarray(np.mean(model.predict_proba(table), axis=0))
+    return np.atleast_1d(np.mean(model.predict(table)))
+
+
+def _value_effect(model: Any, table: Any, name: str) -> Effect:
+    """Return the effect of some of the values that a column has."""
+    column = table.column(name)
+    place = table.column_names.index(name)
+    cells = column.to_pylist()
+    row_of = {value: row for row, value in enumerate(cells) if not is_gap(value)}
+    different = sorted(row_of, key=_sort_key)
+
+    chosen = np.unique(np.linspace(0, len(different) - 1, MOST_VALUES).round().astype(int))
+    values = []
+    means = []
+    for i in chosen:
+        value = different[i]
+        everywhere = column.take(np.full(len(table), row_of[value]))
+        means.append(_predict(model, table.set_column(place, name, everywhere)))
+        values.append(value if isinstance(value, int | float) else str(value))
+    return Effect(name, values, np.array(means), len(different))
+
+
+def _sort_key(value: Any) -> tuple[str, Any]:
+    """Return what sorts values of several types."""
+    return str(type(value)), value
+
+
+def _date_effects(model: Any, table: Any, name: str) -> list[Effect]:
+    """Return the effects of hour, weekday and month, those that vary, with all else unchanged."""
+    import pyarrow as pa
+
+    column = table.column(name)
+    stamps = column.cast(pa.timestamp("us")).to_numpy().astype("datetime64[us]")
+    place = table.column_names.index(name)
+
+    effects = []
+    for part in DATE_PARTS:
+        present = np.unique(part.find(stamps[~np.isnat(stamps)]))
+        if len(present) < 2:
+            continue
+        means = []
+        for value in present:
+            moved = pa.array(part.move(stamps, int(value))).cast(column.type)
+            means.append(_predict(model, table.set_column(place, name, moved)))
+        values = [part.label(int(value)) for value in present]
+        effects.append(Effect(f"{name}, {part.name}", values, np.array(means), len(values)))
+    return effects
+
+
+@dataclass(frozen=True)
+class DatePart:
+    """A part of a date: how it is found, how a date is moved to it, and what it is called."""
+
+    name: str
+    find: Callable[[Days], NDArray[np.int64]]
+    move: Callable[[Days, int], Days]
+    label: Callable[[int], Any]
+
+
+def _hours(stamps: Days) -> NDArray[np.int64]:
+    since_midnight = stamps - stamps.astype("datetime64[D]")
+    return np.asarray(since_midnight.astype("timedelta64[h]").astype(np.int64))
+
+
+def _weekdays(stamps: Days) -> NDArray[np.int64]:
+    days = stamps.astype("datetime64[D]").astype(np.int64)
+    return np.asarray((days + 3) % 7)  # 1970 began on a Thursday; Monday is 0
+
+
+def _months(stamps: Days) -> NDArray[np.int64]:
+    return np.asarray(stamps.astype("datetime64[M]").astype(np.int64) % 12 + 1)
+
+
+def _move_to_hour(stamps: Days, hour: int) -> Days:
+    return stamps + (hour - _hours(stamps)).astype("timedelta64[h]")
+
+
+def _move_to_weekday(stamps: Days, weekday: int) -> Days:
+    return stamps + (weekday - _weekdays(stamps)).astype("timedelta64[D]")
+
+
+def _move_to_month(stamps: Days, month: int) -> Days:
+    """Move dates within their year, to the same distance from the month's first day."""
+    begins = stamps.astype("datetime64[M]")
+    moved = begins + (month - _months(stamps)).astype("timedelta64[M]")
+    return moved.astype("datetime64[us]") + (stamps - begins.astype("datetime64[us]"))
+
+
+def _as_it_is(value: int) -> int:
+    return value
+
+
+def _weekday_name(value: int) -> str:
+    return WEEKDAYS[value]
+
+
+DATE_PARTS = (
+    DatePart("hour", _hours, _move_to_hour, _as_it_is),
+    DatePart("weekday", _weekdays, _move_to_weekday, _weekday_name),
+    DatePart("month", _months, _move_to_month, _as_it_is),
+)
