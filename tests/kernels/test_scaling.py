@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from nysboost.kernels.scaling import principal, unit_spread
+from nysboost.kernels.scaling import PrincipalComponents, unit_spread
 
 
 def test_principal_components_keep_distances_where_they_are_all_there_are():
     X = np.random.default_rng(0).normal(size=(20, 150))
-    scale = principal(unit_spread, 64, X)
+    scale = PrincipalComponents(unit_spread, 64)(X)
     assert scale(X).shape == (20, 19)
     standard = unit_spread(X)(X)
     ratio = np.linalg.norm(scale(X)[:5] - scale(X)[5:10], axis=1)

@@ -12,6 +12,8 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.linalg import triangular_inverse
+from nysboost.rows.lazy import gather
+from nysboost.rows.rows import Rows
 
 NOISELESS = 1e-6  # noise below this share of the variance of y is as much rounding as noise
 
@@ -43,9 +45,9 @@ class LinearPredictor:
         """Return the means at rows with features F, shape (n, t)."""
         return self.mean + F @ self.w
 
-    def evaluate(self, rows: Any, budget: Budget) -> Array:
+    def evaluate(self, rows: Rows, budget: Budget) -> Array:
         """Return the means of rows in any storage, shape (n, t)."""
-        values: Array = rows.gather(self.weighted_map.write(rows, budget=budget))
+        values = gather(self.weighted_map.write(rows, budget=budget))
         return values + arrays.like(arrays.to_host(self.mean), values)
 
 
@@ -66,17 +68,27 @@ class LinearModel(LinearPredictor):
     @classmethod
     def fit(cls, features: FeatureMap, moments: Moments, gamma: float) -> LinearModel:
         """Return the model that the moments determine."""
-        xp, mean = namespace(moments.FF), moments.mean
+        xp = namespace(moments.FF)
+        mean = moments.mean
+
+        # w = (FᵀF + γI)⁻¹ b
         root = _inverse_root(moments.FF, gamma)
         b = moments.FY - moments.F[:, None] * mean[None, :]
         w = root @ (root.T @ b)
+
+        # sums of squares: of y about its mean, and of what the model leaves of them
         total = moments.YY - moments.weight * mean**2
         missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
+        noise = missed / moments.weight
+
+        # the kernel's amplitude is then the variance of y
+        doubt = gamma
         whole = float(xp.sum(total))
-        share = _height(features) * float(xp.sum(missed)) / whole if whole > 0 else gamma
-        doubt = max(share, min(gamma, NOISELESS))
-        root = _inverse_root(moments.FF, doubt)
-        return cls(features, mean, w, gamma, moments, missed / moments.weight, doubt, root)
+        if whole > 0:
+            doubt = _height(features) * float(xp.sum(missed)) / whole
+        doubt = max(doubt, min(gamma, NOISELESS))
+        doubt_root = _inverse_root(moments.FF, doubt)
+        return cls(features, mean, w, gamma, moments, noise, doubt, doubt_root)
 
     def spread(self, F: Array, *, seen: bool = False) -> Array:
         """Return the variance of an observation at rows with features F, over s², shape (n,).
@@ -87,7 +99,8 @@ class LinearModel(LinearPredictor):
         """
         xp = namespace(F)
         known = xp.sum((F @ self.root) ** 2, axis=1)
-        known = known / xp.clip(1 - known, min=NOISELESS) if seen else known
+        if seen:
+            known = known / xp.clip(1 - known, min=NOISELESS)
         unknown = xp.clip(_height(self.features) - xp.sum(F * F, axis=1), min=0.0)
         return 1 + known + unknown / self.doubt
 
@@ -97,11 +110,18 @@ class LinearModel(LinearPredictor):
         With u the share of the prior variance that the rows leave at x, and s `beyond` times its
         mean over them, it is (u − s)/(1 − s): 0 among these rows, 1 far from all, also between.
         """
-        xp, height = namespace(F), _height(self.features)
-        FF, n = self.moments.FF, self.moments.weight
+        xp = namespace(F)
+        height = _height(self.features)
+
+        # s: `beyond` times the mean over the rows seen
+        FF = self.moments.FF
+        n = self.moments.weight
         known = float(xp.sum((FF @ self.root) * self.root) / n)
-        of_rows = self.doubt * known + height - float(xp.linalg.trace(FF) / n)
-        usual = min(beyond * of_rows / height, 1 - 1 / beyond)
+        mean_prior = height - float(xp.linalg.trace(FF) / n)
+        share = (self.doubt * known + mean_prior) / height
+        usual = min(beyond * share, 1 - 1 / beyond)
+
+        # u: the share that is left at these rows
         unknown = (self.spread(F) - 1) * self.doubt / height
         return xp.clip((unknown - usual) / (1 - usual), min=0.0)
 

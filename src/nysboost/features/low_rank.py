@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -60,9 +61,10 @@ class LowRankMatrix(LinearOperator):
 
     def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
         """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
-        left, right = (positions(which, self.shape[0]) for which in (rows, cols))
+        left = positions(rows, self.shape[0])
+        right = positions(cols, self.shape[0])
         low = (self._factor.at(left) * self._weights_like) @ self._factor.at(right).T
-        if not self.shift:
+        if self.shift == 0:
             return low
         return low + arrays.like(self.shift * np.equal.outer(left, right), low)
 
@@ -78,7 +80,9 @@ class LowRankMatrix(LinearOperator):
         """Return K̂ as an n×n array."""
         F = self._factor.all()
         low = (F * self._weights_like) @ F.T
-        return low + self.shift * arrays.identity(self.shape[0], low) if self.shift else low
+        if self.shift == 0:
+            return low
+        return low + self.shift * arrays.identity(self.shape[0], low)
 
     def __matmul__(self, V: TableLike) -> Array:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
@@ -87,7 +91,9 @@ class LowRankMatrix(LinearOperator):
             msg = f"K̂ has {self.shape[1]} columns, and an array of shape {shape} does not fit them."
             raise ValueError(msg)
         if arrays.is_array(V) and not isinstance(V, np.ndarray):
-            return self._matmat(V[:, None])[:, 0] if V.ndim == 1 else self._matmat(V)
+            if V.ndim == 1:
+                return self._matmat(V[:, None])[:, 0]
+            return self._matmat(V)
         product: Array = super().__matmul__(V)
         return product
 
@@ -96,7 +102,9 @@ class LowRankMatrix(LinearOperator):
             return arrays.to_host(self._matmat(arrays.like(V, self._weights_like)))
         inner = self._weights_like[:, None] * self._factor.inner(V)
         low = gather(self._factor.times(inner), V)
-        return low + self.shift * V if self.shift else low
+        if self.shift == 0:
+            return low
+        return low + self.shift * V
 
     def _adjoint(self) -> LowRankMatrix:
         return self
@@ -146,22 +154,18 @@ class LowRankMatrix(LinearOperator):
             is then too small beside K̂ for the precision of the data.
         """
         require_number("alpha", alpha)
-        elsewhere = arrays.is_array(b) and not isinstance(b, np.ndarray)
-        B: Any = b if elsewhere else arrays.as_float(to_numbers(b, "b"))
+        if arrays.is_array(b) and not isinstance(b, np.ndarray):
+            B: Any = b  # of another library, or lazy
+        else:
+            B = arrays.as_float(to_numbers(b, "b"))
         ridge = float(alpha) + self.shift
-        eigenvalues, _ = self._spectrum
-        lowest = min(0.0, float(eigenvalues.min()))
-        if not ridge > max(0.0, -lowest * (1 + DEFINITE)):
-            least = max(0.0, -lowest) - self.shift
-            raise ValueError(
-                f"solve needs alpha above {least:.3g}, so that K̂ + alpha·I is positive "
-                f"definite, but alpha={alpha!r} was given."
-            )
+        self._require_definite(alpha)
         if B.ndim not in (1, 2) or B.shape[0] != self.shape[0]:
             msg = f"b has shape {tuple(B.shape)}, but the matrix has {self.shape[0]} rows."
             raise ValueError(msg)
         if isinstance(B, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return arrays.to_host(self.solve(arrays.like(B, self._weights_like), alpha))
+
         V = B[:, None] if B.ndim == 1 else B
         y, reached = self._solve(V, ridge)
         if reached > UNSOLVED[self.dtype.name]:
@@ -170,40 +174,61 @@ class LowRankMatrix(LinearOperator):
                 f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
             )
             warnings.warn(msg, ConvergenceWarning, stacklevel=2)
-        shared = self._like(y), ridge
-        solution = gather(self._factor.map(_solution, shared, V.shape[1], V), V)
-        return solution[:, 0] if B.ndim == 1 else solution
+
+        terms = _Solution(self._like(y), ridge)
+        x = gather(self._factor.map(_solution, terms, V.shape[1], V), V)
+        return x[:, 0] if B.ndim == 1 else x
+
+    def _require_definite(self, alpha: float) -> None:
+        """Raise unless K̂ + alpha·I is positive definite."""
+        eigenvalues, _ = self._spectrum
+        lowest = min(0.0, float(eigenvalues.min()))
+        ridge = float(alpha) + self.shift
+        if not ridge > max(0.0, -lowest * (1 + DEFINITE)):
+            least = -lowest - self.shift
+            raise ValueError(
+                f"solve needs alpha above {least:.3g}, so that K̂ + alpha·I is positive "
+                f"definite, but alpha={alpha!r} was given."
+            )
 
     def _solve(self, b: Array, alpha: float) -> tuple[Floats, float]:
         """Return y with x = (b − F y) / α the solution, and the relative residual of x.
 
         The residual is F (y − S Fᵀ x): each step of refinement is one pass over the rows.
         """
-        (eigenvalues, T), S = self._spectrum, self._factor.weights[:, None]
+        eigenvalues, T = self._spectrum
+        S = self._factor.weights[:, None]
+        R = self._triangle
         gain = (eigenvalues / (eigenvalues + alpha))[:, None]
 
-        def inner(y: Floats) -> Floats:
-            """Return Fᵀ x, and below it ‖b‖² of each column."""
-            return self._factor.fold(_inner, (self._like(y), alpha), b)
-
+        # y = 0 gives x = b / α, and with it ‖b‖
         best = np.zeros((len(S), int(b.shape[1])))
-        found = inner(best)
-        scale = float(np.sqrt(found[-1].sum()))
+        inner, squares = self._inner(best, alpha, b)
+        scale = float(np.sqrt(squares.sum()))
         if not np.isfinite(scale):
             raise ValueError("b contains NaN or infinity: there is no solution to that.")
-        y, reached = T @ (gain * (T.T @ (alpha * found[:-1]))), np.inf
+
+        y = T @ (gain * (T.T @ (alpha * inner)))
+        reached = np.inf
         for _ in range(1 + REFINEMENTS):
-            there = S * inner(y)[:-1]
-            left = self._triangle @ (y - there)
+            inner, _ = self._inner(y, alpha, b)
+            target = S * inner  # which y is at the solution
+            left = R @ (y - target)
             residual = float(np.linalg.norm(left)) / (scale or 1.0)
             if not residual < reached:
                 break
-            gained = residual < reached / 2
-            best, reached = y, residual
-            if not gained or residual <= self.gram.eps:
+            is_slow = residual >= reached / 2
+            best = y
+            reached = residual
+            if is_slow or residual <= self.gram.eps:
                 break
-            y = there + T @ (gain * (T.T @ (self._triangle.T @ left)))
+            y = target + T @ (gain * (T.T @ (R.T @ left)))
         return best, reached
+
+    def _inner(self, y: Floats, alpha: float, b: Array) -> tuple[Floats, Floats]:
+        """Return Fᵀ x for x = (b − F y) / α, and ‖b‖² of each column."""
+        found = self._factor.fold(_inner, _Solution(self._like(y), alpha), b)
+        return found[:-1], found[-1]
 
     def _like(self, y: Floats) -> Array:
         """Return y in float64, in the namespace and on the device of the features."""
@@ -229,16 +254,24 @@ def _diagonal(weights: Array, F: Array) -> Array:
     return ((F * F) @ weights)[:, None]
 
 
-def _solution(shared: tuple[Array, float], F: Array, b: Array) -> Array:
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """y and α of x = (b − F y) / α."""
+
+    y: Array
+    alpha: float
+
+
+def _solution(terms: _Solution, F: Array, b: Array) -> Array:
     """Return x = (b − F y) / α, computed in float64: the difference cancels."""
-    y, alpha = shared
-    x = (arrays.in_float64(b) - arrays.in_float64(F) @ y) / alpha
+    difference = arrays.in_float64(b) - arrays.in_float64(F) @ terms.y
+    x = difference / terms.alpha
     return arrays.namespace(x).astype(x, b.dtype, copy=False)
 
 
-def _inner(shared: tuple[Array, float], F: Array, b: Array) -> Floats:
+def _inner(terms: _Solution, F: Array, b: Array) -> Floats:
     """Return Fᵀ x for x = (b − F y) / α, and below it ‖b‖² of each column."""
-    x = _solution(shared, F, arrays.in_float64(b))
+    x = _solution(terms, F, arrays.in_float64(b))
     inner = arrays.floats_on_host(arrays.in_float64(F).T @ x)
     squares = (arrays.floats_on_host(b) ** 2).sum(axis=0, keepdims=True)
     return np.concatenate([inner, squares])

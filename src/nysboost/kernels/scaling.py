@@ -32,24 +32,30 @@ class Scale:
 
     def __call__(self, X: Array) -> Array:
         """Return the rows in these coordinates, shape (n, q)."""
-        warped = X if self.warp is None else self.warp(X)
-        scaled = (warped - arrays.like(self.centre, X)) * arrays.like(self.factor, X)
-        return scaled if self.projection is None else scaled @ arrays.like(self.projection, X)
+        if self.warp is not None:
+            X = self.warp(X)
+        scaled = (X - arrays.like(self.centre, X)) * arrays.like(self.factor, X)
+        if self.projection is None:
+            return scaled
+        return scaled @ arrays.like(self.projection, X)
 
     def to_rows(self, U: Array) -> Array:
         """Return rows, as they are, at these coordinates; a constant feature has its one value."""
         if self.projection is not None:
             U = U @ arrays.like(np.linalg.pinv(self.projection), U)
-        warped = U * arrays.like(_inverse(self.factor), U) + arrays.like(self.centre, U)
-        return warped if self.warp is None else self.warp.inverse(warped)
+        unscaled = U * arrays.like(_inverse(self.factor), U) + arrays.like(self.centre, U)
+        if self.warp is None:
+            return unscaled
+        return self.warp.inverse(unscaled)
 
     def metric(self, A: Array) -> Metric:
         """Return a metric of these coordinates, shape (), (q,) or (q, r), as one of the rows."""
         inner = arrays.to_host(A)
         if self.projection is not None:
             inner = self.projection @ inner if inner.ndim == 2 else self.projection * inner
-        factor = self.factor[:, None] if inner.ndim == 2 else self.factor
-        return Metric(factor * inner, self.warp)
+        if inner.ndim == 2:
+            return Metric(self.factor[:, None] * inner, self.warp)
+        return Metric(self.factor * inner, self.warp)
 
 
 Scaling: TypeAlias = Callable[[Array], Scale]
@@ -129,7 +135,8 @@ def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
     """Return each feature's mean and standard deviation, 0 where it is constant."""
     xp = namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
-        centre, spread = arrays.to_host(xp.mean(X, axis=0)), arrays.to_host(xp.std(X, axis=0))
+        centre = arrays.to_host(xp.mean(X, axis=0))
+        spread = arrays.to_host(xp.std(X, axis=0))
     if not np.isfinite(spread).all():
         column = int(np.argmin(np.isfinite(spread)))
         msg = (

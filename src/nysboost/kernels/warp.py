@@ -98,47 +98,62 @@ def _knots(values: Floats) -> tuple[Floats, Floats]:
     """Return distinct values, evenly spread by rank where they are many, and their quantiles."""
     told_apart = np.where(np.abs(values) < TINY, 0.0, values)
     distinct, counts = np.unique(told_apart, return_counts=True)
-    heights = ndtri((np.cumsum(counts) - counts / 2) / len(values))
+    counts_up_to = np.cumsum(counts)
+    heights = ndtri((counts_up_to - counts / 2) / len(values))
     if len(distinct) <= KNOTS:
         return distinct, heights
+
     ranks = np.linspace(0, len(values) - 1, KNOTS).astype(np.intp)
-    kept = np.unique(np.searchsorted(np.cumsum(counts), ranks, side="right"))
+    kept = np.unique(np.searchsorted(counts_up_to, ranks, side="right"))
     return distinct[kept], heights[kept]
 
 
 def _make_pieces(starts: Sequence[Floats], ends: Sequence[Floats]) -> Pieces:
     """Return the pieces of the functions that go through these values and heights."""
-    places, columns, first = [], [], 0
+    first_pieces = []
+    tables = []
+    n_pieces = 0
     for start, end in zip(starts, ends, strict=True):
         with np.errstate(over="ignore"):  # a step that is out of range has no slope
             rises = np.diff(end) / np.diff(start)
-        slopes = np.append(rises, rises[-1:] if len(rises) else 0.0)  # of a single knot it is 0
-        most = np.append(end[1:-1], [np.inf, np.inf])[: len(end)]
-        columns.append(np.stack([start, end, slopes, most]))
-        places.append((first, start[1:-1]))
-        first += len(start)
-    return places, np.concatenate(columns, axis=1)
+
+        # the last piece goes on with the slope before it; of a single knot the slope is 0
+        slopes = np.append(rises, rises[-1:] if len(rises) else 0.0)
+        ceilings = np.append(end[1:-1], [np.inf, np.inf])[: len(end)]
+        tables.append(np.stack([start, end, slopes, ceilings]))
+
+        first_pieces.append((n_pieces, start[1:-1]))
+        n_pieces += len(start)
+    return first_pieces, np.concatenate(tables, axis=1)
 
 
 def _take_pieces(pieces: Pieces, X: Array) -> Array:
     """Return value, height, slope and largest height of each value's piece, shape (4, n, d)."""
-    (places, parts), xp = pieces, namespace(X)
-    at = [
-        xp.searchsorted(like(inner, X), X[:, j] + 0.0, side="right") + first  # PyTorch wants a copy
-        for j, (first, inner) in enumerate(places)
-    ]
-    taken = xp.take(like(parts, X), xp.reshape(xp.stack(at, axis=1), (-1,)), axis=1)
+    first_pieces, table = pieces
+    xp = namespace(X)
+    numbers = []
+    for j, (first, inner) in enumerate(first_pieces):
+        column = X[:, j] + 0.0  # PyTorch wants a copy
+        numbers.append(xp.searchsorted(like(inner, X), column, side="right") + first)
+    flat = xp.reshape(xp.stack(numbers, axis=1), (-1,))
+    taken = xp.take(like(table, X), flat, axis=1)
     return xp.reshape(taken, (4, *X.shape))
 
 
 def _through(pieces: Pieces, X: Array) -> Array:
     """Return each column after its piecewise linear function."""
     found = _take_pieces(pieces, X)
-    start, height, slope, most = (found[i, ...] for i in range(4))
+    start = found[0, ...]
+    height = found[1, ...]
+    slope = found[2, ...]
+    ceiling = found[3, ...]
     with np.errstate(over="ignore", invalid="ignore"):  # out of range becomes infinite
+        line = height + slope * (X - start)
         # what rounding adds at the end of a piece may not pass the beginning of the next
-        return namespace(X).minimum(height + slope * (X - start), most)
+        return namespace(X).minimum(line, ceiling)
 
 
 def _rises(values: Floats) -> bool:
-    return values.ndim == 1 and bool(np.isfinite(values).all() and (values[1:] > values[:-1]).all())
+    if values.ndim != 1 or not np.isfinite(values).all():
+        return False
+    return bool((values[1:] > values[:-1]).all())
