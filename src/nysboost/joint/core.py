@@ -19,7 +19,7 @@ from nysboost.joint.joint_constants import ANCHOR, ERROR_ROWS, ROWS_PER_LANDMARK
 from nysboost.numerics.arrays import Array, Indices, like, namespace, take, to_host
 from nysboost.numerics.linalg import norms, range_basis, times
 from nysboost.numerics.magnitudes import positive_or_one
-from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING
+from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING, ROUNDING, cutoff
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,19 +217,21 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
     """Return the approximation with the smallest error on the sample.
 
     Where errors are near rounding, plain Nyström on the same landmarks takes part, because it
-    loses fewer digits, and all errors are computed anew.
+    loses fewer digits, and all errors are computed anew. It is preferred where both errors are
+    rounding alone: these say nothing of rows that are small.
     """
     if min(fit.error for fit in fits) >= NEAR_ROUNDING:
         return min(fits, key=lambda fit: fit.error).learner
 
     gram = sample.gram
-    learners = [fit.learner for fit in fits]
-    learners += [fit_scaled(gram, learner.landmarks) for learner in learners]
+    learners = [fit_scaled(gram, fit.learner.landmarks) for fit in fits]
+    learners += [fit.learner for fit in fits]
 
     errors = []
     for learner in learners:
         F = features_of(gram, learner.round_to(gram.eps))
-        errors.append(relative_error(sample.matrix, F))
+        rounding = cutoff(ROUNDING * max(1, learner.rank), gram.eps)
+        errors.append(max(rounding, relative_error(sample.matrix, F)))
     return learners[int(np.argmin(errors))]
 
 
