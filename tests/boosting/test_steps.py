@@ -4,6 +4,7 @@ import market
 import numpy as np
 import oracle
 import pytest
+from scipy import sparse
 
 import nysboost as nb
 from nysboost.boosting.rules import GRID
@@ -156,3 +157,23 @@ def test_a_sampling_of_ones_own_is_a_function():
 def test_what_is_no_part_of_the_algorithm_is_named(wrong, words):
     with pytest.raises((ValueError, TypeError), match=words):
         run(**wrong)
+
+
+@pytest.mark.parametrize("how", ["sparse", "memory map"])
+def test_a_kernel_matrix_may_be_sparse_or_on_disk(how, tmp_path):
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    away = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    G = np.exp(-away) * (away < 4)  # compact support, and a diagonal that makes it definite
+    G[np.diag_indices(120)] += 2.0
+    if how == "sparse":
+        given = sparse.csr_matrix(G)
+    else:
+        np.save(tmp_path / "G.npy", G)
+        given = np.load(tmp_path / "G.npy", mmap_mode="r")
+    found, expected = (
+        nb.approximate(one, "URB-mean", "precomputed", **SIZES) for one in (given, G)
+    )
+    np.testing.assert_array_equal(found.landmarks.indices, expected.landmarks.indices)
+    np.testing.assert_allclose(found.to_dense(), expected.to_dense(), atol=1e-12)
+    assert found.relative_error() == pytest.approx(expected.relative_error(), rel=1e-10)
+    np.testing.assert_allclose(found.error_path(), expected.error_path(), rtol=1e-9)

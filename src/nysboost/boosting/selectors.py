@@ -14,19 +14,20 @@ from nysboost.numerics.tolerances import EPS, SUMMED, cutoff
 class Selector(Protocol):
     """Chooses the columns of the next learner.
 
+    See Also
+    --------
+    approximate : takes a selector as its setting `selector`, or as a part of a method's name.
+
     Examples
     --------
     Any function of that form is a selector; this one takes the columns that are missed most:
 
     >>> import numpy as np, nysboost as nb
-    >>> from nysboost.boosting.algorithm import boost
-    >>> from nysboost.boosting.rules import UniformWeights
-    >>> from nysboost.gram import make_gram
     >>> def largest(residual, m, rng):
     ...     return np.argsort(-np.linalg.norm(residual, axis=0))[:m]
-    >>> gram = make_gram(np.random.default_rng(0).normal(size=(200, 3)))
-    >>> sizes = nb.Settings(n_learners=3, n_columns=9)
-    >>> len(boost(gram, sizes, UniformWeights(), largest, np.random.default_rng(0)))
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> run = nb.approximate(X, "URB-mean", selector=largest, n_learners=3, n_columns=9)
+    >>> len(run.learners)
     3
     """
 
@@ -38,13 +39,17 @@ def kmeans_columns(residual: Array, m: int, rng: np.random.Generator) -> Indices
     """k-means, then the column nearest to each centre; if it is taken, the next nearest."""
     squared, rounding = _squared_distances(residual)
     to_centres = kmeans.kmeans(squared, m, rng)
+
     # both members of a group of two are as near: the first of them, on every machine
     chosen = _nearest(to_centres, rounding)
-    to_centres[:, chosen] = np.inf
+
+    # a column serves the first of the centres that are nearest to it
     _, served = np.unique(chosen, return_index=True)
+    to_centres[:, chosen] = np.inf
     for centre in np.setdiff1d(np.arange(m), served):
-        chosen[centre] = _nearest(to_centres[centre : centre + 1], rounding)[0]
-        to_centres[:, chosen[centre]] = np.inf
+        next_nearest = _nearest(to_centres[centre : centre + 1], rounding)[0]
+        chosen[centre] = next_nearest
+        to_centres[:, next_nearest] = np.inf
     return chosen
 
 
@@ -64,11 +69,16 @@ def _squared_distances(residual: Array) -> tuple[Floats, float]:
     norms = np.diag(products).copy()
     of_products = max(cutoff(len(norms), EPS), cutoff(SUMMED, epsilon(residual)))
     rounding = of_products * float(norms.max())
-    squared = products  # in place: fresh memory costs as much as the arithmetic
+
+    # ‖a‖² + ‖b‖² − 2⟨a, b⟩, in place: fresh memory costs as much as the arithmetic
+    squared = products
     squared *= -2
     squared += norms
     squared += norms[:, None]
-    squared.ravel()[np.flatnonzero(squared <= rounding)] = 0  # few, mostly the diagonal
+
+    # what rounding leaves of zeros: few, mostly the diagonal
+    vanishing = np.flatnonzero(squared <= rounding)
+    squared.ravel()[vanishing] = 0
     return squared, rounding
 
 

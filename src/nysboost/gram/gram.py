@@ -247,8 +247,7 @@ class PrecomputedGram(Gram):
         chosen = np.arange(self.n)
         if rows is not None:
             chosen = chosen[rows]
-        diagonal = arrays.namespace(G).linalg.diagonal(G)
-        return arrays.as_float(arrays.take(diagonal, chosen))
+        return arrays.as_float(arrays.take(arrays.diagonal(G), chosen))
 
     def restrict(self, indices: Indices) -> PrecomputedGram:
         """Return G[S, S], copied into memory: s² values, however large n is."""
@@ -267,7 +266,7 @@ class PrecomputedGram(Gram):
         if isinstance(G, np.ndarray):
             return arrays.as_float(G[np.ix_(rows, columns)])
         of_rows = arrays.take(G, rows)
-        return arrays.as_float(arrays.take(of_rows, columns, axis=1))
+        return arrays.as_float(arrays.dense(arrays.take(of_rows, columns, axis=1)))
 
 
 def _diagonal(kernel: Kernel, X: Array) -> Array:

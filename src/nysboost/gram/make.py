@@ -114,8 +114,8 @@ def refuse_indefinite(eigenvalues: Array) -> None:
 
 def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
     """Refuse what is not square, not symmetric or, unless corrupted, clearly indefinite."""
-    if rows.lazy or not isinstance(rows, ArrayRows) or arrays.is_sparse(rows.data):
-        raise ValueError("A precomputed kernel matrix must be dense; pass matrix.toarray().")
+    if rows.lazy or not isinstance(rows, ArrayRows):
+        raise ValueError("A precomputed kernel matrix must be in memory or memory-mapped.")
     if isinstance(rows, StoredRows):
         raise TypeError(
             "A precomputed kernel matrix is asked for columns, which an HDF5 or Zarr array reads "
@@ -152,8 +152,8 @@ def _check_diagonal(G: Array, largest: float) -> None:
 
     A positive semidefinite matrix has neither.
     """
-    xp = namespace(G)
-    diagonal = xp.linalg.diagonal(G)
+    diagonal = arrays.diagonal(G)
+    xp = namespace(diagonal)
     lowest = float(xp.min(diagonal))
     highest = float(xp.max(diagonal))
     is_negative = lowest < -INDEFINITE * largest

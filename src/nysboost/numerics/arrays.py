@@ -124,6 +124,16 @@ def convert_like(X: Array, Y: Array) -> Array:
     return namespace(X).astype(Y, X.dtype, copy=False)
 
 
+def diagonal(matrix: Array) -> Array:
+    """Return the diagonal of a matrix, dense or CSR."""
+    found: Array
+    if is_sparse(matrix):
+        found = matrix.diagonal()
+    else:
+        found = namespace(matrix).linalg.diagonal(matrix)
+    return found
+
+
 def empty(shape: tuple[int, ...], reference: Array) -> Array:
     """Return an array to be filled, of the namespace, device and dtype of `reference`."""
     return namespace(reference).empty(shape, **_kind(reference))
