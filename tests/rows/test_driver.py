@@ -107,7 +107,7 @@ def test_tables_of_other_lengths_are_refused(chunk):
         make_rows(np.ones((1000, 2)), chunk).fold(task, operator.add, other)
 
 
-@everywhere
+@pytest.mark.parametrize("chunk", [None, 300, 2000])  # pairs of chunks grow as their square
 @pytest.mark.parametrize("size", [400, 5000])
 def test_pairs_of_rows_are_seen_once_and_count_for_their_mirror_image(size, chunk):
     x, v = np.random.default_rng(0).normal(size=(1300, 1)), np.arange(1300.0)[:, None]

@@ -232,9 +232,11 @@ def test_precomputed_values_may_come_from_anywhere(tmp_path):
 
 @pytest.mark.parametrize("make", [hdf5, zarr_array, lambda folder, shape: folder / "F.npy"])
 def test_features_for_a_disk_never_lie_in_memory_together(fitted, make, tmp_path):
-    X, max_memory = points(40_000), 600_000
-    out = make(tmp_path, (40_000, 20))
+    n, max_memory = 60_000, 600_000
+    X = points(n)
+    out = make(tmp_path, (n, 20))
     thrifty = clone(fitted).set_params(max_memory=max_memory, n_jobs=1).fit(points())
     thrifty.transform(X[:500])  # what is imported when it is first used
     peak = peak_bytes(lambda: thrifty.transform(X, out=out))
-    assert peak < max_memory + 300_000 < 40_000 * 20 * 4 / 3
+    # Zarr writes in a thread of its own: on a busy machine some pieces wait for it
+    assert peak < max_memory + 900_000 < n * 20 * 4 / 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 from scipy.sparse import csc_array, csr_matrix
@@ -42,24 +42,34 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
 
     Of equally good points the first is taken; of rough distances `AT_ONCE` seeds share one draw.
     """
-    n, rough = len(squared), squared.dtype == np.float32
-    together, trials = (AT_ONCE, TRIALS_AT_ONCE) if rough else (1, TRIALS)
+    n = len(squared)
+    together, trials = 1, TRIALS
+    if squared.dtype == np.float32:
+        together, trials = AT_ONCE, TRIALS_AT_ONCE
+
+    # losses that differ by less are equal
     summed = max(cutoff(n, EPS), cutoff(SUMMED, arrays.epsilon(squared)))
     rounding = n * summed * float(squared.max())
+
     chosen = np.empty(k, dtype=np.intp)
     chosen[0] = rng.integers(n)
-    nearest, ones = squared[chosen[0]], np.ones(n, squared.dtype)
+    nearest = squared[chosen[0]]
+    ones = np.ones(n, squared.dtype)
     for first in range(1, k, together):
+        # points are drawn in proportion to their squared distance from the seeds
         mass = nearest.cumsum()
         drawn = mass.searchsorted(rng.random(trials) * mass[-1], side="right")
-        np.minimum(drawn, n - 1, out=drawn)  # no mass is left where few points are distinct
+        np.minimum(drawn, n - 1, out=drawn)  # no mass is left if few points are distinct
         drawn.sort()
+
+        # and those that lower the loss most become seeds
         closer = squared[drawn]
         for i in range(first, min(first + together, k)):
             np.minimum(closer, nearest, out=closer)
             loss = closer @ ones
             best = (loss <= loss[loss.argmin()] + rounding).argmax()
-            chosen[i], nearest = drawn[best], closer[best].copy()
+            chosen[i] = drawn[best]
+            nearest = closer[best].copy()
     return chosen
 
 
@@ -67,11 +77,16 @@ def _distances_from_means(squared: Floats, owner: Indices, before: Floats) -> Fl
     """Return the squared distances from the groups' means, (h_j D)_i − ½ h_j D h_jᵀ."""
     k, n = before.shape
     sizes = np.bincount(owner, minlength=k)
+
+    # h_j D: the mean of the distances from the points of each group
     shares = (1 / sizes[owner]).astype(squared.dtype)
     members = csc_array((shares, owner, np.arange(n + 1)), shape=(k, n))
     moved: Floats = members @ squared
+
+    # ½ h_j D h_jᵀ
     own = moved[owner, np.arange(n)] / sizes[owner]
     moved -= (np.bincount(owner, own, minlength=k) / 2).astype(moved.dtype)[:, None]
+
     moved[sizes == 0] = before[sizes == 0]
     return moved
 
@@ -84,45 +99,61 @@ def clusters(
     Matrix products on the points' device: scikit-learn's OpenMP threads do not survive a fork.
     `rough`: seven digits of the points, as seen from their mean, are enough, and cost half.
     """
-    far = float(np.finfo("float32" if rough else arrays.dtype_name(X)).max) ** 0.25
-    largest = max_abs(X)  # in whose units squares are in range, where they are not
-    unit = 1.0 if largest == 0 or 1 / far < largest < far else unit_of(X)
+    unit = _unit_for_squares(X, rough)
     cloud = _Cloud(X / unit if unit != 1 else X, rough)
     Z = cloud.take(_seeds_among(cloud, c, rng))
-    variance = 2 * float(cloud.half_norms.mean()) / X.shape[1]  # the mean of the features'
+
+    # the mean variance of a feature
+    variance = 2 * float(cloud.half_norms.mean()) / X.shape[1]
     owner = np.full(cloud.n, -1)
     for _ in range(max_iter):
         nearest, squared = cloud.nearest(Z)
         if np.array_equal(nearest, owner):
             break
-        owner, before = nearest, Z
+        owner = nearest
+        before = Z
         Z = cloud.means(owner, squared, before)
         if float(arrays.namespace(Z).sum((Z - before) ** 2)) <= STILL * variance:
             break
+
     owner, _ = cloud.nearest(Z)
     Z = (Z + cloud.centre) * unit
-    return (csr_matrix(Z) if arrays.is_sparse(X) else Z), owner
+    if arrays.is_sparse(X):
+        Z = csr_matrix(Z)
+    return Z, owner
+
+
+def _unit_for_squares(X: Array, rough: bool) -> float:
+    """Return 1, or the unit in which squares of the entries are in the range of their dtype."""
+    dtype = "float32" if rough else arrays.dtype_name(X)
+    far = float(np.finfo(dtype).max) ** 0.25
+    largest = max_abs(X)
+    if largest == 0 or 1 / far < largest < far:
+        return 1.0
+    return unit_of(X)
 
 
 class _Cloud:
     """Points, centred where they are dense so that their products keep their digits."""
 
     def __init__(self, points: Array, rough: bool) -> None:
-        self.n, self.rough = int(points.shape[0]), rough and not arrays.is_sparse(points)
-        self.centre: Any = 0.0
+        self.n = int(points.shape[0])
+        self.rough = rough and not arrays.is_sparse(points)
+        self.centre: Array | float = 0.0
         if arrays.is_sparse(points):
-            self.X, squares = points.tocsr(), points.multiply(points).sum(axis=1)
+            self.X = points.tocsr()
+            squares = points.multiply(points).sum(axis=1)
         else:
             xp = arrays.namespace(points)
             self.centre = xp.mean(points, axis=0)
             X = points - self.centre
-            self.X, squares = xp.astype(X, xp.float32) if rough else X, xp.sum(X * X, axis=1)
-            squares = arrays.to_host(squares)
+            squares = arrays.to_host(xp.sum(X * X, axis=1))
+            self.X = xp.astype(X, xp.float32) if rough else X
         self.half_norms = np.asarray(squares).ravel().astype(np.float64) / 2
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices | Array) -> Array:
         """Return points at `indices`, which may be where the points are, dense."""
-        return arrays.dense(arrays.take(self.X, indices))
+        return arrays.dense(arrays.take(self.X, cast(Indices, indices)))
 
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
@@ -131,7 +162,8 @@ class _Cloud:
 
     def nearest(self, Z: Array) -> tuple[Indices, Floats]:
         """Return the nearest centroid of each point, and its squared distance."""
-        owner, squared = np.empty(self.n, dtype=np.intp), np.empty(self.n)
+        owner = np.empty(self.n, dtype=np.intp)
+        squared = np.empty(self.n)
         for rows in row_blocks(self.n, 8 * Z.shape[0], block_bytes(self.X)):
             scores = self.scores(Z, rows)
             xp = arrays.namespace(scores)
@@ -168,23 +200,32 @@ def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
     """Return c points by greedy k-means++, on the points' device, without waiting for a GPU."""
     first = rng.choice(cloud.n, p=np.full(cloud.n, 1 / cloud.n))
-    together, trials = (AT_ONCE, TRIALS_AT_ONCE) if cloud.rough else (1, 2 + int(np.log(c)))
+    together, trials = 1, 2 + int(np.log(c))
+    if cloud.rough:
+        together, trials = AT_ONCE, TRIALS_AT_ONCE
+
     Z = cloud.take(np.array([first]))
-    xp, everything = arrays.namespace(Z), slice(0, cloud.n)
+    xp = arrays.namespace(Z)
     half = arrays.like(cloud.half_norms, Z, xp.float64)
     ones = xp.ones_like(half)
 
     def squared_from(Z: Array) -> Array:
-        scores = xp.astype(cloud.scores(Z, everything), xp.float64, copy=False)
+        scores = xp.astype(cloud.scores(Z, slice(0, cloud.n)), xp.float64, copy=False)
         return xp.clip(2 * (scores.T + half), min=0.0)
 
-    nearest, chosen = squared_from(Z)[0, :], [arrays.like(np.array([first]), Z, xp.int64)]
+    nearest = squared_from(Z)[0, :]
+    chosen = [arrays.like(np.array([first]), Z, xp.int64)]
+
+    # all random numbers are there before the first is used
     draws = -(-(c - 1) // together)
     uniform = arrays.like(rng.random((draws, trials)), Z, xp.float64)
     for i in range(draws):
+        # points are drawn in proportion to their squared distance from the seeds
         summed = xp.cumulative_sum(nearest)
         drawn = xp.searchsorted(summed, uniform[i, :] * summed[-1], side="right")
         drawn = xp.clip(drawn, max=cloud.n - 1)  # no mass is left where few points are distinct
+
+        # and those that lower the loss most become seeds
         closer = squared_from(cloud.take(drawn))
         for _ in range(min(together, c - len(chosen))):
             closer = xp.minimum(closer, nearest)

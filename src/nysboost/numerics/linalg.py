@@ -19,20 +19,26 @@ from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUND
 def triangular_factor(*blocks: Array) -> Floats:
     """Return R of the QR factorisation of the stacked blocks, on the host in float64."""
     tall = np.vstack([arrays.floats_on_host(block) for block in blocks])
-    size = int(lapack.dgeqrf_lwork(*tall.shape)[0])  # NumPy's is slow for few columns
-    return np.triu(lapack.dgeqrf(tall, lwork=size, overwrite_a=True)[0][: tall.shape[1]])
+
+    # LAPACK's own, because NumPy's is slow for few columns
+    size = int(lapack.dgeqrf_lwork(*tall.shape)[0])
+    factored, *_ = lapack.dgeqrf(tall, lwork=size, overwrite_a=True)
+    return np.triu(factored[: tall.shape[1]])
 
 
 def triangular_inverse(L: Array) -> Array:
     """Return L⁻¹ of a lower triangular matrix."""
-    xp, solve = arrays.namespace(L), getattr(arrays.namespace(L).linalg, "solve_triangular", None)
-    if solve is not None:  # which the standard does not have
+    xp = arrays.namespace(L)
+    solve = getattr(xp.linalg, "solve_triangular", None)  # which the standard does not have
+    if solve is not None:
         found: Array = solve(L, arrays.identity(L.shape[0], L), upper=False)
         return found
     if not isinstance(L, np.ndarray):
         return xp.tril(xp.linalg.inv(L))
+
+    # Lᵀ in Fortran's order lies in memory as L does
     (invert,) = lapack.get_lapack_funcs(("trtri",), (L,))
-    upper, zero_at = invert(L.T)  # in Fortran's order, in which Lᵀ lies as L does
+    upper, zero_at = invert(L.T)
     if zero_at:
         raise np.linalg.LinAlgError("A triangular matrix with 0 on its diagonal has no inverse.")
     inverse: Array = upper.T
@@ -55,12 +61,21 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     within six digits of the largest; what these leave is looked at in the same way.
     """
     xp = arrays.namespace(A)
-    scale = max_abs(A) or 1.0  # so that squares stay in range
+
+    # A turn / scale = rest holds throughout; in units of the scale, squares stay in range
+    scale = max_abs(A) or 1.0
     rest = xp.astype(A, xp.float64) / scale
-    turn = arrays.like(np.eye(A.shape[1]), rest)  # A turn / scale = rest, all the way
-    smallest = max(cutoff(ROUNDING, arrays.epsilon(A)), cutoff(A.shape[1], arrays.epsilon(rest)))
-    Q, T, floor = rest[:, :0], turn[:, :0], 0.0
+    turn = arrays.like(np.eye(A.shape[1]), rest)
+
+    rounding_of_entries = cutoff(ROUNDING, arrays.epsilon(A))
+    rounding_of_sums = cutoff(A.shape[1], arrays.epsilon(rest))
+    smallest = max(rounding_of_entries, rounding_of_sums)
+
+    Q = rest[:, :0]
+    T = turn[:, :0]
+    floor = 0.0
     while rest.shape[1] > 0:
+        # the directions of what is left, by their squared singular values
         squared = rest.T @ rest
         with threads_for(squared.shape[0]):
             squares, V = xp.linalg.eigh(squared)
@@ -68,16 +83,23 @@ def range_basis(A: Array) -> tuple[Array, Array]:
         floor = floor or largest * smallest**2
         if not largest > floor:
             break
+
+        # those within six digits of the largest are resolved, and become columns of Q
         unresolved = int(np.sum(arrays.to_host(squares) <= max(largest * RESOLVED, floor)))
         side = V[:, unresolved:] / xp.sqrt(squares[unresolved:])
         part, back = _without(Q, T, rest @ side, turn @ side)
+
         # by now the part is nearly orthonormal, and its own Cholesky factor makes it so
         squared = part.T @ part
         with threads_for(squared.shape[0]):
             step = triangular_inverse(xp.linalg.cholesky(squared)).T
-        Q, T = xp.concat([Q, part @ step], axis=1), xp.concat([T, back @ step], axis=1)
+        Q = xp.concat([Q, part @ step], axis=1)
+        T = xp.concat([T, back @ step], axis=1)
+
+        # the others are looked at again
         V = V[:, :unresolved]
         rest, turn = _without(Q, T, rest @ V, turn @ V)
+
     # what is left of the columns goes to zero, and a pseudoinverse has no part in it
     return Q, (T - turn @ (turn.T @ T)) / scale
 
@@ -127,7 +149,10 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
     """
     _, s, Vt = np.linalg.svd(factor, full_matrices=False)
     kept = s > cutoff(len(weights), eps) * s[0]
-    s, Vt = s[kept], Vt[kept]
+    s = s[kept]
+    Vt = Vt[kept]
+
+    # R S Rᵀ in the basis of R's left singular vectors
     scaled = s[:, None] * Vt
     eigenvalues, Y = np.linalg.eigh((scaled * weights) @ scaled.T)
     return eigenvalues[::-1], fix_signs((Vt.T / s) @ Y[:, ::-1])
@@ -135,8 +160,10 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
 
 def fix_signs(vectors: Floats) -> Floats:
     """Return each column with the sign that makes its largest entry positive."""
-    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None, :], axis=0)
-    return np.asarray(vectors * np.where(largest < 0, -1.0, 1.0), dtype=np.float64)
+    where = np.abs(vectors).argmax(axis=0)[None, :]
+    largest = np.take_along_axis(vectors, where, axis=0)
+    signs = np.where(largest < 0, -1.0, 1.0)
+    return np.asarray(vectors * signs, dtype=np.float64)
 
 
 SQUARES_IN_RANGE = 1e-100  # norms from here to its inverse come from squares that float64 holds
@@ -153,7 +180,8 @@ def norms(A: Array, axis: int | None = None) -> Array:
             found = xp.linalg.vector_norm(A, axis=axis)
         if bool(xp.all((found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE))):
             return found
-    # nothing has a norm of zero, and no largest entry
+
+    # in units of the largest entry; an array without entries has the norm 0
     largest = max_abs(A) or 1.0
     squares = xp.sum((A / largest) ** 2, axis=axis, dtype=xp.float64)
     return xp.sqrt(squares) * largest
@@ -173,10 +201,12 @@ def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:
 
     `block` maps indices of rows and of columns, both in a row, to the entries there.
     """
-    everything, G = np.arange(n), None
+    everything = np.arange(n)
+    G: Array | None = None
     for rows in row_blocks(n, 1, -(-n // SYMMETRIC_PARTS)):
         part = block(everything[rows], everything[: rows.stop])
-        G = arrays.empty((n, n), part) if G is None else G
+        if G is None:
+            G = arrays.empty((n, n), part)
         G[rows, : rows.stop] = part
         G[: rows.start, rows] = part[:, : rows.start].T
     assert G is not None
@@ -197,8 +227,10 @@ def pivoted_cholesky(A: Floats, rule: Rule, size: int) -> Indices:
     F = np.zeros((len(A), min(size, len(A))), order="F")
     left = np.diag(A).astype(np.float64)
     pivots: list[int] = []
-    while len(pivots) < F.shape[1] and (j := rule(left)) is not None:
-        i = len(pivots)
+    for i in range(F.shape[1]):
+        j = rule(left)
+        if j is None:
+            break
         F[:, i] = (A[:, j] - F[:, :i] @ F[j, :i]) / np.sqrt(left[j])
         left -= F[:, i] ** 2
         pivots.append(j)
@@ -221,11 +253,13 @@ def accept_proposals(drawn_by: Floats, floor: float, rng: np.random.Generator) -
 
     Proposal i was drawn by drawn_by[i], and is accepted with probability left[i] / drawn_by[i].
     """
-    proposals = iter(
-        zip(range(len(drawn_by)), drawn_by, rng.uniform(size=len(drawn_by)), strict=True)
-    )
+    thresholds = drawn_by * rng.uniform(size=len(drawn_by))
+    proposals = enumerate(np.maximum(thresholds, floor).tolist())
 
     def rule(left: Floats) -> int | None:
-        return next((i for i, mass, u in proposals if left[i] > max(floor, u * mass)), None)
+        for i, least in proposals:
+            if left[i] > least:
+                return i
+        return None
 
     return rule
