@@ -1,4 +1,4 @@
-"""Array namespaces, host and device, blocks of rows; indices are always NumPy's, on the host."""
+"""Arrays of any namespace, on the host or a device; indices are always NumPy's, on the host."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def in_float64(array: Array) -> Array:
 
 def as_float(array: Array) -> Array:
     """Return float32 and float64 as they are, and every other number as float64."""
-    return array if dtype_name(array) in ("float32", "float64") else in_float64(array)
+    if dtype_name(array) in ("float32", "float64"):
+        return array
+    return in_float64(array)
 
 
 def convert_like(X: Array, Y: Array) -> Array:
@@ -146,10 +148,10 @@ def identity(size: int, reference: Array) -> Array:
 
 def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
     """Return the rows, or columns, at `indices`, on the host or moved by `place`."""
-    if is_numpy(array):
-        return array[indices] if axis == 0 else array[:, indices]
-    if isinstance(indices, slice):
-        return array[indices, ...] if axis == 0 else array[:, indices]
+    if is_numpy(array) or isinstance(indices, slice):
+        if axis == 0:
+            return array[indices] if is_numpy(array) else array[indices, ...]
+        return array[:, indices]
     return namespace(array).take(array, place(indices, array), axis=axis)
 
 
@@ -186,7 +188,10 @@ def entries(array: Array) -> Array:
 
 def stack_tables(parts: Sequence[Array]) -> Array:
     """Return tables one below the other, dense or CSR."""
-    return vstack(parts, format="csr") if is_sparse(parts[0]) else namespace(*parts).concat(parts)
+    if is_sparse(parts[0]):
+        stacked: Array = vstack(parts, format="csr")
+        return stacked
+    return namespace(*parts).concat(parts)
 
 
 def dtype_name(array: Array) -> str:

@@ -18,10 +18,14 @@ def pam(distances: Floats, k: int) -> Indices:
     medoids = _build(distances, k)
     if k == len(distances):
         return medoids
+
+    # changes of the loss below this are rounding
     tolerance = 64 * np.finfo(np.float64).eps * float(distances.sum(axis=0).min())
     while True:
         change = _swap_changes(distances, medoids)
         change[:, medoids] = np.inf
+
+        # the best exchange of medoid `out` for point `into`
         out, into = np.unravel_index(np.argmin(change), change.shape)
         if not change[out, into] < -tolerance:
             return medoids
@@ -37,6 +41,8 @@ def _build(distances: Floats, k: int) -> Indices:
     for i in range(k):
         medoids[i] = np.argmin(np.where(free, loss, np.inf))
         free[medoids[i]] = False
+
+        # the points that this medoid is nearest to change what another would gain
         to_medoid = distances[medoids[i]]
         closer = to_medoid < nearest
         theirs = distances[closer]
@@ -48,14 +54,20 @@ def _build(distances: Floats, k: int) -> Indices:
 
 def _swap_changes(distances: Floats, medoids: Indices) -> Floats:
     """Return the change in loss of swapping medoid i for point c, shape (k, n)."""
-    k, n = len(medoids), len(distances)
+    k = len(medoids)
+    n = len(distances)
+
+    # distances from the nearest medoid and from the second
     to_medoids = distances[:, medoids]
     owner = np.argmin(to_medoids, axis=1)
     first = to_medoids[np.arange(n), owner]
     to_medoids[np.arange(n), owner] = np.inf
     second = to_medoids.min(axis=1)
+
+    # what adding the candidate c gains
     with_candidate = np.minimum(distances, first[:, None])
     added = with_candidate.sum(axis=0) - first.sum()
+
     # points of medoid i fall back on the candidate or on their second medoid
     orphaned = np.minimum(distances, second[:, None]) - with_candidate
     members = csc_array((np.ones(n), owner, np.arange(n + 1)), shape=(k, n))
@@ -65,18 +77,25 @@ def _swap_changes(distances: Floats, medoids: Indices) -> Floats:
 
 def park_jun(distances: Floats, k: int, max_iter: int = 300) -> Indices:
     """Return k medoids by Park and Jun (2009), from the k smallest v_j = Σ_i d_ij / Σ_l d_il."""
+    # the k most central points
     totals = distances.sum(axis=1)
     centrality = (distances / positive_or_one(totals)[:, None]).sum(axis=0)
     medoids = np.argsort(centrality, kind="stable")[:k]
+
     loss = np.inf
     for _ in range(max_iter):
+        # every point belongs to its nearest medoid
         owner = np.argmin(distances[:, medoids], axis=1)
         owner[medoids] = np.arange(k)  # a medoid owns itself, also among duplicates
         new_loss = float(distances[np.arange(len(distances)), medoids[owner]].sum())
         if not new_loss < loss:
             break
         loss = new_loss
-        clusters = [np.flatnonzero(owner == i) for i in range(k)]
-        within = [distances[np.ix_(members, members)].sum(axis=0) for members in clusters]
-        medoids = np.array([c[np.argmin(sums)] for c, sums in zip(clusters, within, strict=True)])
+
+        # the new medoid of a cluster has the smallest sum of distances in it
+        medoids = medoids.copy()
+        for i in range(k):
+            members = np.flatnonzero(owner == i)
+            within = distances[np.ix_(members, members)].sum(axis=0)
+            medoids[i] = members[np.argmin(within)]
     return medoids

@@ -25,10 +25,14 @@ _local = threading.local()
 @contextmanager
 def limit_threads(threads: int | None) -> Iterator[None]:
     """Limit matrix products and passes inside to so many threads; None is no limit."""
+    if threads is None:
+        yield
+        return
+
     outside = _local.__dict__.get("most")
-    _local.most = min((most for most in (threads, outside) if most is not None), default=None)
+    _local.most = threads if outside is None else min(threads, outside)
     try:
-        with nullcontext() if threads is None else limit_blas(threads):
+        with limit_blas(threads):
             yield
     finally:
         _local.most = outside
@@ -41,12 +45,18 @@ def mark_worker_thread() -> None:
 
 def usable_threads(budget: Budget) -> int:
     """Return how many threads a pass may use, by the user's own settings."""
+    # the settings of BLAS outside our own limits
     with _lock:
-        threads = [
-            _changed[i][0] if i in _changed else get() for i, (get, _) in enumerate(_libraries())
-        ]
-    limits = budget.threads, _local.__dict__.get("most")
-    return min([*(threads or [1]), *(most for most in limits if most is not None)])
+        limits = []
+        for i, (get, _) in enumerate(_libraries()):
+            limits.append(_changed[i][0] if i in _changed else get())
+    if not limits:
+        limits = [1]
+
+    for most in (budget.threads, _local.__dict__.get("most")):
+        if most is not None:
+            limits.append(most)
+    return min(limits)
 
 
 class limit_blas:  # noqa: N801
@@ -97,7 +107,9 @@ MOST_THREADS = 8  # of 4,000 × 240 matrices: MNIST on 16 cores 2.2 s, with 16 t
 def threads_of_samples(budget: Budget) -> limit_blas:
     """Return the context for algebra of a sample's rows × landmarks, too small for many threads."""
     usable = usable_threads(budget)
-    return limit_blas(1 if usable <= FEW_CORES else min(usable, MOST_THREADS))
+    if usable <= FEW_CORES:
+        return limit_blas(1)
+    return limit_blas(min(usable, MOST_THREADS))
 
 
 _Library: TypeAlias = tuple[Callable[[], int], Callable[[int], Any]]

@@ -38,7 +38,12 @@ def map_rows(values: Any, function: Callable[[Array], Array], dtype: Any) -> Any
 
 def label_largest(scores: Any, labels: NDArray[Any]) -> NDArray[Any]:
     """Return the label of the largest score of each row, shape (n,)."""
-    found: NDArray[Any] = map_rows(scores, lambda s: labels[np.argmax(s, axis=1)], labels.dtype)
+
+    def label(block: Array) -> NDArray[Any]:
+        largest: NDArray[Any] = labels[np.argmax(block, axis=1)]
+        return largest
+
+    found: NDArray[Any] = map_rows(scores, label, labels.dtype)
     return found
 
 
@@ -46,7 +51,8 @@ def code_table(
     X: Any, function: Callable[..., Array], width: int, *shared: Any, meta: Any = None
 ) -> Any:
     """Return function(part, *shared) of each part of a lazy table or array, of `width` columns."""
-    meta = np.empty((0, width)) if meta is None else meta
+    if meta is None:
+        meta = np.empty((0, width))
     nodes = [as_node(value, "codes") for value in shared]
     if hasattr(X, "map_partitions"):
         return X.map_partitions(function, *nodes, meta=meta)
