@@ -43,7 +43,8 @@ class Progress:
     """A computation of `total` units of work, of which `done` are finished.
 
     `say` prints a line: the result of a step, or after `pause` seconds without one how much is
-    done, with the time left. `listen` is called with this object after each step.
+    done, with the time left. `listen` is called with this object after each step. With a `limit`,
+    in seconds, the computation ends early.
     """
 
     say: Callable[[str], None] | None = None
@@ -53,6 +54,7 @@ class Progress:
     total: float = 0.0
     done: float = 0.0
     before: float = 0.0
+    limit: float | None = None
 
     def __post_init__(self) -> None:
         now = self.clock()
@@ -86,6 +88,10 @@ class Progress:
         """Seconds since the computation began."""
         return self.clock() - self.created
 
+    def has_time(self, share: float = 1.0) -> bool:
+        """Whether less than this share of the time limit has passed, if there is one."""
+        return self.limit is None or self.passed < share * self.limit
+
     @property
     def share(self) -> float:
         """Share of the work that is done, 0 to 1; 0 if its size is unknown."""
@@ -100,7 +106,10 @@ class Progress:
         if not self.total or not made:
             return None
         passed = self.clock() - self.begun
-        return passed * max(self.total - self.done, 0.0) / made
+        estimate = passed * max(self.total - self.done, 0.0) / made
+        if self.limit is None:
+            return estimate
+        return min(estimate, max(self.limit - self.passed, 0.0))
 
     @property
     def is_long(self) -> bool:

@@ -11,8 +11,12 @@ from sklearn.linear_model import Ridge
 import nysboost as nb
 from nysboost.kernels.scaling import SCALINGS
 from nysboost.learn.search.candidates import Solution
+from nysboost.learn.search.data import Data
 from nysboost.learn.search.model import mixture_weights
 from nysboost.learn.search.regimes import MATERN32, make_candidates
+from nysboost.learn.search.search import run_search
+from nysboost.numerics.budget import Budget
+from nysboost.rows.recognise import make_rows
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
 
@@ -181,3 +185,54 @@ def test_rows_of_few_categories_are_held_out_one_by_one():
     cells, counts = np.unique(np.c_[X, y], axis=0, return_counts=True)
     weighed.fit(cells[:, :2], cells[:, 2] > 0, sample_weight=counts)
     np.testing.assert_allclose(weighed.predict_proba(X)[:, 1], found, atol=1e-8)
+
+
+def held_out(n, **how):
+    """Rows of each fold, of a table whose first column numbers the rows."""
+    X = np.stack([np.arange(n), np.ones(n)], axis=1).astype(float)
+    rng = np.random.default_rng(0)
+    data = Data.draw(make_rows(X), X[:, :1], None, rng, Budget(2**26), **how)
+    numbers = X[:, 0] if data.rows.n == n else None
+    assert numbers is not None
+    return [(data.sample(s.train).X[:, 0], data.sample(s.held).X[:, 0]) for s in data.splits]
+
+
+@pytest.mark.parametrize("n", [300, 6000])
+def test_the_last_rows_are_held_out_in_the_order_of_time(n):
+    for train, held in held_out(n, cv="time"):
+        assert train.max() < held.min()
+        assert held.max() == n - 1
+
+
+@pytest.mark.parametrize("n", [300, 6000])
+def test_a_group_is_held_out_as_a_whole(n):
+    groups = np.arange(n) % 30
+    for train, held in held_out(n, groups=groups):
+        assert len(train) > len(held) > 0
+        assert not set(train % 30) & set(held % 30)
+
+
+def test_rows_of_equal_features_are_held_out_together():
+    X = np.repeat(np.random.default_rng(0).normal(size=(40, 2)), 4, axis=0)
+    Y = np.random.default_rng(1).normal(size=(160, 1))
+    data = Data.draw(make_rows(X), Y, None, np.random.default_rng(0), Budget(2**26))
+    assert len(data.folds) == 5
+    for split in data.splits:
+        train, held = (set(data.sample(part).X[:, 0]) for part in split)
+        assert not train & held
+
+
+def test_one_group_cannot_be_held_out():
+    with pytest.raises(ValueError, match="All rows are of one group"):
+        held_out(300, groups=np.zeros(300, dtype=int))
+
+
+def test_a_search_that_has_no_time_returns_a_model():
+    X, y = table(400)
+    rows, Y = make_rows(X), y[:, None] / y.std()
+    groups = make_candidates("auto", "auto", "auto", None, "target", rows)
+    how = {"local": "auto", "budget": Budget(2**28), "max_time": 1e-9}
+    found = run_search(rows, Y, None, groups, 64, np.random.default_rng(0), **how)
+    assert found.members
+    missed = np.sqrt(np.mean((found.mean - found.truth) ** 2))
+    assert np.isfinite(missed)

@@ -15,7 +15,7 @@ from nysboost.kernels.scaling import Scale, Scaling
 from nysboost.learn.search import tuning
 from nysboost.learn.search.loss import Point, TrainingRows
 from nysboost.learn.search.training import minimise_loss
-from nysboost.numerics.arrays import Array, Floats, dense, like
+from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take
 from nysboost.numerics.devices import on_device
 from nysboost.numerics.kmeans import FEW_ITER, clusters
 from nysboost.numerics.progress import Progress
@@ -108,6 +108,14 @@ class Candidate:
         Z, N = self.place(gram, c, rng)
         return Solution(self.kernel, Z, like(A, Z), STILL_GAMMA, N)
 
+    def grow(
+        self, found: Solution, rows: TrainingRows, c: int, rng: np.random.Generator
+    ) -> Solution:
+        """Return the solution with c landmarks: the new ones are random rows."""
+        drawn = rng.permutation(rows.n)[: max(0, c - found.n_landmarks)]
+        Z = namespace(found.Z).concat([found.Z, take(rows.X, drawn)])
+        return replace(found, Z=Z)
+
     def _first_metric(self, q: int) -> Floats:
         """Return the metric with which a descent begins: all features alike, at spread 1/√q."""
         if not isinstance(self.shape, str):
@@ -128,7 +136,7 @@ class Candidate:
             batch=batch_rows(start.n_landmarks, on_device(start.Z)),
             fixed_metric=not isinstance(self.shape, str),
             mapped=self.mapped_landmarks,
-            on_step=lambda: work.step(1 / tuning.FIRST_STEPS),
+            work=work,
         )
         return replace(start, Z=Z, A=A, gamma=float(np.exp(log_gamma)))
 

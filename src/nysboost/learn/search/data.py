@@ -168,9 +168,13 @@ class Data:
         X = codes(self.X[:most, :])
         return replace(self, rows=rows, order=self.order[:most], X=X, codes=codes)
 
+    def first_split(self) -> Data:
+        """Return the data with the first of the held-out parts alone."""
+        return replace(self, folds=self.folds[:1])
+
     def pilot(self, most: int) -> Data:
-        """Return data of at most so many training and held-out rows, if there is one split."""
-        if self.uses_folds or len(self.order) <= most:
+        """Return data of at most so many training and held-out rows, of one split."""
+        if len(self.order) <= most:
             return self
         n_held = self.folds[0]
         held = np.arange(min(n_held, most))

@@ -16,7 +16,7 @@ from nysboost.learn.search.data import Data
 from nysboost.learn.search.leaves import rows_per_leaf
 from nysboost.learn.search.model import Member, mixture_weights
 from nysboost.learn.search.regimes import Groups
-from nysboost.learn.search.trial import CandidateTrial
+from nysboost.learn.search.trial import CandidateTrial, Prepared
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.numerics.budget import Budget, keep_freed_memory
 from nysboost.numerics.messages import format_bytes
@@ -73,14 +73,15 @@ class HeldOutVariance:
 class Sizes:
     """How large the parts of a search are.
 
-    `c` landmarks if they are not trained; of trained ones `n_in_folds` without the held-out rows
-    and `n_in_all` in the end; steps of a descent; rows of a leaf, 0 without leaves.
+    `c` landmarks if they are not trained; of trained ones `n_first` in
+    first steps, `n_in_folds` without the held-out rows
+    and `n_in_all` in the end; rows of a leaf, 0 without leaves.
     """
 
     c: int
+    n_first: int
     n_in_folds: int
     n_in_all: int
-    steps: int
     leaf_rows: int
 
     @classmethod
@@ -92,14 +93,19 @@ class Sizes:
             if leaf_rows:
                 trained = min(c, tuning.PILOT_LANDMARKS)
             in_folds = min(trained, 2 * tuning.PILOT_LANDMARKS)
-            return cls(c, in_folds, trained, tuning.FIRST_STEPS, leaf_rows)
+            return cls(c, in_folds, in_folds, trained, leaf_rows)
 
         c = min(c, len(data.order))
         trained = c
         if leaf_rows:
             enough = data.rows.n // tuning.ROWS_WITH_LEAVES
             trained = min(c, max(tuning.PILOT_LANDMARKS, enough))
-        return cls(c, trained, trained, tuning.STEPS, leaf_rows)
+        n_first = min(trained, tuning.PILOT_LANDMARKS)
+        return cls(c, n_first, trained, trained, leaf_rows)
+
+    def first(self, candidate: Candidate) -> int:
+        """Return the number of landmarks of a candidate in first steps."""
+        return self.n_first if candidate.trained else self.c
 
     def without_held_out(self, candidate: Candidate) -> int:
         """Return the number of landmarks of a candidate in each fold."""
@@ -123,12 +129,14 @@ def run_search(
     work: Progress | None = None,
     row_groups: Indices | None = None,
     cv: str | None = None,
+    max_time: float | None = None,
 ) -> SearchResult:
     """Return the mixture of candidates that held-out rows prefer.
 
-    1. Of each group of candidates first steps, with few landmarks and rows, select one.
-    2. Its landmarks and metric descend the loss without the rows of each fold, or without the one
-       part that is held out.
+    1. Of each group of candidates first steps, with few landmarks and rows, select one; those that
+       can hardly win are left out.
+    2. Landmarks and metric of the others descend the loss without the rows of each fold, or without
+       the one part that is held out.
     3. Weights of the landmarks, and kernel ridge regressions in leaves, come from all rows but
        the held-out ones; these choose penalties and mix.
     4. What is in the mixture is fitted to all rows.
@@ -136,23 +144,21 @@ def run_search(
     Y (n, t) are targets on the host, of weights (n,) only ratios matter, and c is the number of
     landmarks. `local` says whether all rows predict in leaves, or with how many rows at most;
     "auto" does where memory holds them. Held-out rows are chosen at random, or by `row_groups`
-    and `cv`, as in `Data.draw`.
+    and `cv`, as in `Data.draw`. After `max_time` seconds, about, the best model so far is finished.
     """
     keep_freed_memory()
     _require_memory(c, rows.n_features, budget)
     work = work or Progress()
+    work.limit = max_time
     leaf_rows = rows_per_leaf(local, rows, _mapped_width(rows.n_features) + Y.shape[1], budget)
     data = Data.draw(rows, Y, weights, rng, budget, groups=row_groups, cv=cv)
     sizes = Sizes.of(data, c, leaf_rows)
     groups = _without_codes_of_many_columns(groups, data)
-    _announce(groups, data, sizes, work)
+    _announce(groups, data, work)
 
     notes: Notes = []
-    trials = []
-    for group in groups:
-        selected = _select(group, data, sizes, notes, work)
-        n_landmarks = sizes.without_held_out(selected)
-        trials.append(CandidateTrial.fit(selected, data, n_landmarks, sizes.steps, work))
+    pilots = [pilot for group in groups for pilot in _first_steps(group, data, sizes, notes, work)]
+    trials = _continue(_can_win(pilots), sizes, work)
     trials = _with_leaves(trials, rows, sizes, notes, work)
     return _mix(trials, data, sizes, notes, work)
 
@@ -179,38 +185,65 @@ def _without_codes_of_many_columns(groups: Groups, data: Data) -> Groups:
     return [group for group in groups if not group[0].codes]
 
 
-def _announce(groups: Groups, data: Data, sizes: Sizes, work: Progress) -> None:
+def _announce(groups: Groups, data: Data, work: Progress) -> None:
     """Tell the progress how much work there is, in units of first steps."""
-    descents = sizes.steps / tuning.FIRST_STEPS * len(data.folds)
+    n_candidates = sum(len(group) for group in groups)
+    after = tuning.STEPS / tuning.FIRST_STEPS
     if data.uses_folds:
-        descents += 1  # with all rows
-    first_steps = sum(len(group) for group in groups if len(group) > 1)
-    work.begin(len(groups) * (descents + 1) + first_steps)
+        after = len(data.folds)  # the other folds, and all rows
+    work.begin(2 * n_candidates + len(groups) * (after + 1))
 
 
-def _select(
+class Pilot(NamedTuple):
+    """A candidate after first steps."""
+
+    prepared: Prepared
+    trial: CandidateTrial
+    error: float
+
+
+def _first_steps(
     group: Sequence[Candidate], data: Data, sizes: Sizes, notes: Notes, work: Progress
-) -> Candidate:
-    """Return the candidate with the least held-out error after first steps on some rows.
+) -> list[Pilot]:
+    """Return the candidate of a group with the least held-out error after first steps.
 
     With leaves if the model will have leaves: without, bike and kin40k select the rougher kernel,
     although the smoother one is better.
     """
-    if len(group) == 1:
-        return group[0]
-    errors = []
+    pilots = []
     for candidate in group:
-        c = min(sizes.c, tuning.PILOT_LANDMARKS) if candidate.trained else sizes.c
-        pilot = data.pilot(batch_rows(c))
-        trial = CandidateTrial.fit(candidate, pilot, c, tuning.FIRST_STEPS, Progress())
-        if sizes.leaf_rows and candidate.trained:
+        c = sizes.first(candidate)
+        prepared = Prepared.of(candidate, data)
+        trial = CandidateTrial.first_steps(prepared, batch_rows(c), c, work)
+        if sizes.leaf_rows and candidate.trained and not data.uses_folds:
             trial = replace(trial, leaves=trial.score_leaves(tuning.RHOS, sizes.leaf_rows))
+        error = trial.error
         name = f"{candidate.name}, first steps"
         if candidate.trained:
-            notes.append((name, trial.error))
-        errors.append(trial.error)
-        work.step(1, f"{name}: held-out error {trial.error:.4g}")
-    return group[int(np.argmin(errors))]
+            notes.append((name, error))
+        pilots.append(Pilot(prepared, trial, error))
+        work.step(1, f"{name}: held-out error {error:.4g}")
+        if not work.has_time(tuning.TIME_FOR_PILOTS):
+            break
+    return [min(pilots, key=lambda pilot: pilot.error)]
+
+
+def _can_win(pilots: Sequence[Pilot]) -> list[Pilot]:
+    """Return the pilots whose error is near the least one, which is the first of them."""
+    found = sorted(pilots, key=lambda pilot: pilot.error)
+    return [pilot for pilot in found if pilot.error <= tuning.CAN_WIN * found[0].error]
+
+
+def _continue(pilots: Sequence[Pilot], sizes: Sizes, work: Progress) -> list[CandidateTrial]:
+    """Return trials of the pilots, as long as there is time; at least one."""
+    trials: list[CandidateTrial] = []
+    for pilot in pilots:
+        if trials and not work.has_time(tuning.TIME_FOR_TRIALS):
+            break
+        c = sizes.without_held_out(pilot.prepared.candidate)
+        first = pilot.trial.folds[0].solution
+        trials.append(CandidateTrial.after(first, pilot.prepared, c, work))
+    return trials
 
 
 def _with_leaves(
@@ -227,7 +260,7 @@ def _with_leaves(
         wider = width + trial.n_mapped + trial.data.n_outputs
         fitting = rows_per_leaf("auto", rows, wider, trial.data.budget)
         at_most = min(sizes.leaf_rows, fitting)
-        if at_most and trial.candidate.trained:
+        if at_most and trial.candidate.trained and work.has_time(tuning.TIME_FOR_LEAVES):
             leaves = trial.score_leaves(rhos, at_most)
             trial = replace(trial, leaves=leaves)
             rhos = np.array([leaves.rho])

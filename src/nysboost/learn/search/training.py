@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,7 @@ from nysboost.learn.search import tuning
 from nysboost.learn.search.loss import Point, TrainingRows, for_landmarks, map_rows, target_loss
 from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.descent import anneal
+from nysboost.numerics.progress import Progress
 
 LOG_GAMMA = (-23.0, 7.0)
 """Bounds of log γ."""
@@ -75,17 +75,19 @@ class BatchGradient:
     variables: Variables
     batch: int
     trace: float
-    on_step: Callable[[], None]
+    work: Progress
 
     def __call__(self, x: Array, step: int) -> Array | None:
-        """Return the gradient at a vector, or None where a factorisation fails."""
+        """Return the gradient at a vector, or None where a factorisation or the time fails."""
+        if not self.work.has_time(tuning.TIME_FOR_DESCENTS):
+            return None
         n = self.rows.n
         first = step * self.batch % (n - self.batch + 1)
         batch = self.rows.at(slice(first, first + self.batch))
         point = self.variables.unpack(x)
         there = self.variables.mapped_point(point)
         _, gradient = target_loss(self.kernel, batch, there, self.trace, n / self.batch)
-        self.on_step()
+        self.work.step(1 / tuning.FIRST_STEPS)
         if gradient is None:
             return None
         return self.variables.pack(self.variables.gradient(point, gradient))
@@ -100,7 +102,7 @@ def minimise_loss(
     batch: int,
     fixed_metric: bool,
     mapped: bool,
-    on_step: Callable[[], None],
+    work: Progress,
 ) -> Point:
     """Return Z, A and log γ after steps of Adam on the loss of centred rows.
 
@@ -110,7 +112,7 @@ def minimise_loss(
     c, q = start.U.shape
     variables = Variables.of(start, mapped)
     trace = min(tuning.TRACE, c / rows.n)
-    gradient = BatchGradient(kernel, rows, variables, min(batch, rows.n), trace, on_step)
+    gradient = BatchGradient(kernel, rows, variables, min(batch, rows.n), trace, work)
 
     # the unit of a step is a feature's spread for landmarks, and 1/√q for the metric
     spread = xp.std(rows.X, axis=0)

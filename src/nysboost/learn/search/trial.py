@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from nysboost.learn.search.candidates import Candidate, Solution
 from nysboost.learn.search.data import Data, Split
 from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block, predict_leaf
 from nysboost.learn.search.model import HeldOutFeatures, Member, choose_gamma
-from nysboost.numerics.arrays import Floats, Indices, namespace, take, to_host
+from nysboost.numerics.arrays import Floats, Indices, take, to_host
 from nysboost.numerics.progress import Progress
 from nysboost.tables.piecewise import PiecewiseCodes
 
@@ -51,6 +52,23 @@ class LeafScore:
 
 
 @dataclass(frozen=True, eq=False)
+class Prepared:
+    """A candidate with the data behind its codes, and the scale of its coordinates."""
+
+    candidate: Candidate
+    data: Data
+    scale: Scale
+
+    @classmethod
+    def of(cls, candidate: Candidate, data: Data) -> Prepared:
+        """Make codes, if the candidate has any, and find the scale."""
+        if candidate.codes:
+            some = data.X[: tuning.HELD_OUT[1], :]
+            data = data.with_codes(PiecewiseCodes.of(some, tuning.CODES))
+        return cls(candidate, data, candidate.scaling(data.X))
+
+
+@dataclass(frozen=True, eq=False)
 class CandidateTrial:
     """A candidate fitted without the held-out rows of each fold, and what it predicts for them.
 
@@ -67,20 +85,44 @@ class CandidateTrial:
     leaves: LeafScore | None = None
 
     @classmethod
-    def fit(
-        cls, candidate: Candidate, data: Data, c: int, steps: int, work: Progress
-    ) -> CandidateTrial:
-        """Fit a candidate without the held-out rows of each fold, and predict these rows."""
-        if candidate.codes:
-            data = data.with_codes(PiecewiseCodes.of(data.X[: tuning.HELD_OUT[1], :], tuning.CODES))
-        scale = candidate.scaling(data.X)
+    def first_steps(cls, prepared: Prepared, most: int, c: int, work: Progress) -> CandidateTrial:
+        """Fit a candidate by few steps, without the first held-out part alone.
 
-        # landmarks and metric of each fold
-        solutions = []
-        for split in data.splits:
-            rows = data.sample(split.train, scale)
+        Of many rows at most so many take part.
+        """
+        data = prepared.data.first_split().pilot(most)
+        rows = data.sample(data.splits[0].train, prepared.scale)
+        start = prepared.candidate.start(rows, c, np.random.default_rng(data.seed))
+        solution = prepared.candidate.descend(start, rows, tuning.FIRST_STEPS, work)
+        return cls.of(replace(prepared, data=data), [solution])
+
+    @classmethod
+    def after(cls, first: Solution, prepared: Prepared, c: int, work: Progress) -> CandidateTrial:
+        """Fit a candidate whose first steps found a solution, which saw no row of the first fold.
+
+        With one held-out part it is continued with c landmarks and more rows. With folds it is
+        that of the first one, and the others begin anew.
+        """
+        candidate = prepared.candidate
+        data = prepared.data
+        rng = np.random.default_rng(data.seed)
+        if not data.uses_folds and candidate.trained:
+            rows = data.sample(data.splits[0].train, prepared.scale)
+            first = candidate.grow(first, rows, c, rng)
+            first = candidate.descend(first, rows, tuning.STEPS, work)
+
+        solutions = [first]
+        for split in data.splits[1:]:
+            rows = data.sample(split.train, prepared.scale)
             start = candidate.start(rows, c, np.random.default_rng(data.seed))
-            solutions.append(candidate.descend(start, rows, steps, work))
+            solutions.append(candidate.descend(start, rows, tuning.FIRST_STEPS, work))
+        return cls.of(prepared, solutions)
+
+    @classmethod
+    def of(cls, prepared: Prepared, solutions: Sequence[Solution]) -> CandidateTrial:
+        """Fit weights to the solution of each fold, and predict its held-out rows."""
+        data = prepared.data
+        scale = prepared.scale
 
         # weights of the landmarks, with the γ that held-out rows prefer
         maps = [solution.features(scale) for solution in solutions]
@@ -97,7 +139,7 @@ class CandidateTrial:
             model = LinearModel.fit(features, part.train, solution.gamma * multiple)
             folds.append(Fold(split, solution, model))
             means.append(to_host(model.predict(part.F)))
-        return cls(candidate, data, scale, folds, multiple, np.concatenate(means))
+        return cls(prepared.candidate, data, scale, folds, multiple, np.concatenate(means))
 
     @property
     def models(self) -> list[LinearModel]:
@@ -177,9 +219,8 @@ class CandidateTrial:
         rng = np.random.default_rng(data.seed)
         if not self.candidate.trained:
             return self.candidate.start(rows, c, rng)
-        drawn = rng.permutation(rows.n)[: c - solution.n_landmarks]
-        Z = namespace(solution.Z).concat([solution.Z, take(rows.X, drawn)])
-        return self.candidate.descend(replace(solution, Z=Z), rows, tuning.FIRST_STEPS, work)
+        start = self.candidate.grow(solution, rows, c, rng)
+        return self.candidate.descend(start, rows, tuning.FIRST_STEPS, work)
 
     def _fit_leaves(self, score: LeafScore, model: LinearModel, gamma: float) -> Leaves:
         """Return leaves of all rows."""
