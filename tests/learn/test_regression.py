@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_checks
 
 import nysboost as nb
-from nysboost.learn.intervals import calibrate_variance
+from nysboost.learn.distribution import calibrate_distribution
 from nysboost.learn.search.search import SearchResult
 
 TRAINED = {"kernel": "matern", "metric": "each", "random_state": 0}
@@ -263,8 +263,8 @@ def test_an_interval_has_the_rank_of_conformal_prediction(n, seed):
     truth, mean, spread = rng.normal(size=(3, n, 2)) ** 2
     rank = min(int(np.ceil(0.95 * (n + 1) - 1e-9)), n) - 1
     fitted = SearchResult([], truth, mean, None, [], variance=lambda: spread**2)
-    scales = calibrate_variance(fitted, np.zeros(n, dtype=bool))
-    for scale in scales:
+    found = calibrate_distribution(fitted, np.zeros(n, dtype=bool))
+    for scale in (found.without_gaps, found.with_gaps):
         at = np.sort(np.abs(truth - mean) / np.sqrt(spread**2 + scale.b), axis=0)[rank]
         np.testing.assert_allclose(scale.a * 1.959964, at, 1e-6)
 

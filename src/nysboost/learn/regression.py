@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from nysboost.estimators.fitting import all_or_nothing, with_usual_errors
 from nysboost.learn.base import BaseLearner
+from nysboost.learn.distribution import MARGIN, calibrate_distribution
 from nysboost.learn.input import SMALLEST, drop_zero_weights
-from nysboost.learn.intervals import calibrate_variance
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
 from nysboost.numerics.magnitudes import positive_or_one
+from nysboost.numerics.parameters import require_count
+from nysboost.numerics.random_state import RandomState, make_rng
+from nysboost.rows.checks import refuse_unequal
+from nysboost.rows.lazy import is_lazy
 from nysboost.rows.recognise import to_numbers
 from nysboost.rows.rows import Rows
 from nysboost.tables.targets import bring_to_host
+
+CRPS_LEVELS = np.arange(0.5, 100) / 100
+"""Levels of the quantiles whose pinball losses are averaged to the ranked probability score."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -132,7 +141,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         self._variance_of_y = np.average(scaled**2, axis=0, weights=weights)
         assert fitted.X is not None
         gaps = self._find_gaps(fitted.X)
-        self._without_gaps, self._with_gaps = calibrate_variance(fitted, gaps)
+        self._distribution = calibrate_distribution(fitted, gaps)
 
     @all_or_nothing
     def partial_fit(
@@ -145,10 +154,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         return self
 
     def _add(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None) -> None:
-        Y, _ = self._targets(y, X)
-        t = len(self._unit)
-        if Y.shape[1] != t:
-            raise ValueError(f"y has {Y.shape[1]} columns, but the model was fitted with {t}.")
+        Y = self._observations(y, X)
         scaled = (Y - self._centre) / self._unit
         if abs(scaled).max() > 1 / SMALLEST:
             raise ValueError(
@@ -174,7 +180,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         return_std : bool
             Whether to return standard deviations too: the Gaussian process's, scaled so that
             ±1.96 of them covered 95 % of the rows held out in fitting, and as many of those with
-            missing values.
+            missing values. For intervals of any level there is `predict_interval`.
 
         Returns
         -------
@@ -186,6 +192,157 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         found = self._evaluate(X, _means_and_stds)
         t = len(self._unit)
         return self._shaped(found[:, :t]), self._shaped(found[:, t:])
+
+    @with_usual_errors
+    def predict_interval(self, X: TableLike, coverage: float = 0.9) -> tuple[Array, Array]:
+        """Return the ends of central prediction intervals.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, from anywhere.
+        coverage : float
+            Share of new observations that the intervals shall contain, between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : arrays of shape (n,) or (n, t)
+            Quantiles of levels (1 − coverage)/2 and (1 + coverage)/2, moved out by a hundredth of
+            the standard deviation, so that values that many rows have in common are inside.
+
+        Examples
+        --------
+        >>> import numpy as np, nysboost as nb
+        >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+        >>> model = nb.NystroemRegressor(random_state=0).fit(X[:150], X[:150, 0])
+        >>> lower, upper = model.predict_interval(X[150:], coverage=0.8)
+        >>> bool((lower < upper).all())
+        True
+        """
+        check_levels(coverage, "coverage")
+        levels = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
+        found = self._evaluate(X, partial(_quantiles, levels, MARGIN))
+        t = len(self._unit)
+        return self._shaped(found[:, :t]), self._shaped(found[:, t:])
+
+    @with_usual_errors
+    def predict_quantiles(self, X: TableLike, levels: ArrayLike = (0.05, 0.5, 0.95)) -> Array:
+        """Return quantiles of an observation at X, which do not cross.
+
+        Their shape is that of residuals of held-out rows, and varies with the predicted mean. The
+        quantile of level 0.5 is the median, which differs from `predict` where noise is skewed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, from anywhere.
+        levels : array-like of shape (q,)
+            Levels of the quantiles, between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n, q) or (n, t, q)
+        """
+        checked = check_levels(levels, "levels")
+        found = self._evaluate(X, partial(_quantiles, checked, 0.0))
+        if self._flat:
+            return found
+        t = len(self._unit)
+        of_levels = [found[:, i * t : (i + 1) * t] for i in range(len(checked))]
+        stacked: Array = arrays.namespace(found).stack(of_levels, axis=2)
+        return stacked
+
+    @with_usual_errors
+    def sample(self, X: TableLike, n_samples: int = 1, random_state: RandomState = None) -> Floats:
+        """Return random observations at X, each independent of the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows in memory.
+        n_samples : int
+            Number of observations at each row.
+        random_state : int, Generator, RandomState or None
+            The seed.
+
+        Returns
+        -------
+        array of shape (n, n_samples) or (n, t, n_samples)
+        """
+        require_count("n_samples", n_samples)
+        mean, std = self._predict_scaled(X)
+        drawn = self._distribution.draw(mean, std, n_samples, make_rng(random_state))
+        drawn = drawn * self._unit[:, None] + self._centre[:, None]
+        return drawn[:, 0] if self._flat else drawn
+
+    @with_usual_errors
+    def log_prob(self, X: TableLike, y: TableLike) -> Floats:
+        """Return the logarithm of the predictive density at observations y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows in memory.
+        y : array-like of shape (n,) or (n, t)
+            Observations.
+
+        Returns
+        -------
+        array of shape (n,) or (n, t)
+        """
+        Y = self._observations(y, X)
+        mean, std = self._predict_scaled(X)
+        refuse_unequal(len(mean), len(Y))
+        scaled = (Y - self._centre) / self._unit
+        found = self._distribution.log_density(mean, std, scaled) - np.log(self._unit)
+        return found[:, 0] if self._flat else found
+
+    @with_usual_errors
+    def crps(self, X: TableLike, y: TableLike) -> Floats:
+        """Return the continuous ranked probability score of observations y: less is better.
+
+        It is twice the pinball loss, averaged over the levels of quantiles, in the units of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows in memory.
+        y : array-like of shape (n,) or (n, t)
+            Observations.
+
+        Returns
+        -------
+        array of shape (n,) or (n, t)
+        """
+        Y = self._observations(y, X)
+        mean, std = self._predict_scaled(X)
+        refuse_unequal(len(mean), len(Y))
+        quantiles = self._distribution.quantiles(mean, std, CRPS_LEVELS)
+        missed = ((Y - self._centre) / self._unit)[:, :, None] - quantiles
+        pinball = np.maximum(CRPS_LEVELS * missed, (CRPS_LEVELS - 1) * missed)
+        found: Floats = 2 * pinball.mean(axis=2) * self._unit
+        return found[:, 0] if self._flat else found
+
+    def _predict_scaled(self, X: TableLike) -> tuple[Floats, Floats]:
+        """Return means and standard deviations on the host, of y at unit spread, (n, t) each."""
+        found = self._evaluate(X, _means_and_stds)
+        if is_lazy(found):
+            raise ValueError(
+                "X is lazy, and this method takes rows in memory: compute X first, or ask for "
+                "predict_quantiles, which is lazy too."
+            )
+        host = arrays.floats_on_host(found)
+        t = len(self._unit)
+        return (host[:, :t] - self._centre) / self._unit, host[:, t:] / self._unit
+
+    def _observations(self, y: TableLike, X: TableLike) -> Floats:
+        """Return y as numbers, shape (n, t)."""
+        check_is_fitted(self)
+        Y, _ = self._targets(y, X)
+        t = len(self._unit)
+        if Y.shape[1] != t:
+            raise ValueError(f"y has {Y.shape[1]} columns, but the model was fitted with {t}.")
+        return Y
 
     def _shaped(self, found: Array) -> Array:
         """Return an array of shape (n, t), or (n,) if y had this shape."""
@@ -216,6 +373,8 @@ def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floa
     unit = np.exp2(np.frexp(np.abs(Y).max(axis=0))[1] - 1.0)
     centre = np.average(Y / unit, axis=0, weights=weights)
     variance = np.average((Y / unit - centre) ** 2, axis=0, weights=weights)
+    if len(Y) == 1:  # nothing says how much y varies: take its own size
+        variance = centre**2
     return centre * unit, positive_or_one(np.sqrt(variance) * unit)
 
 
@@ -230,8 +389,11 @@ def _means_and_stds(learner: NystroemRegressor, rows: Rows) -> Array:
     mean = _means(learner, rows)
     variance, outlying, gaps = learner._variance(rows)
     xp = arrays.namespace(variance)
+    distribution = learner._distribution
     has_gap = arrays.like(gaps[:, None], variance) > 0
-    variance = xp.where(has_gap, learner._with_gaps(variance), learner._without_gaps(variance))
+    variance = xp.where(
+        has_gap, distribution.with_gaps(variance), distribution.without_gaps(variance)
+    )
 
     # far from all training rows the variance is that of y plus the squared distance of the
     # prediction from the mean of y
@@ -241,3 +403,31 @@ def _means_and_stds(learner: NystroemRegressor, rows: Rows) -> Array:
     missing = xp.clip(of_y + away**2 - variance, min=0.0)
     std = xp.sqrt(variance + outlying[:, None] * missing) * unit
     return xp.concat([mean, xp.astype(std, mean.dtype)], axis=1)
+
+
+def _quantiles(levels: Floats, margin: float, learner: NystroemRegressor, rows: Rows) -> Array:
+    """Return quantiles in the units of y, of all targets level after level, shape (n, q t).
+
+    They are moved away from the median by a margin, in standard deviations.
+    """
+    found = _means_and_stds(learner, rows)
+    host = arrays.floats_on_host(found)
+    t = len(learner._unit)
+    mean = (host[:, :t] - learner._centre) / learner._unit
+    std = host[:, t:] / learner._unit
+    quantiles = learner._distribution.quantiles(mean, std, levels)
+    quantiles += margin * np.sign(levels - 0.5) * std[:, :, None]
+    in_units = quantiles * learner._unit[:, None] + learner._centre[:, None]
+    by_level = np.swapaxes(in_units, 1, 2).reshape(len(host), -1)
+    return arrays.like(by_level, found)
+
+
+def check_levels(levels: ArrayLike, name: str) -> Floats:
+    """Return levels of quantiles, shape (q,), or raise if one is not between 0 and 1."""
+    found = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    if found.ndim != 1 or not ((found > 0) & (found < 1)).all():
+        raise ValueError(
+            f"{name} should be between 0 and 1, both excluded, but {levels!r} was given: for 90 % "
+            "write 0.9."
+        )
+    return found

@@ -18,6 +18,12 @@ from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import Gram, Landmarks
 from nysboost.kernels import CallableKernel, Kernel, Metric
 from nysboost.kernels.warp import Quantiles
+from nysboost.learn.distribution import (
+    NORMAL_SCORES,
+    Distribution,
+    ResidualShape,
+    VarianceScale,
+)
 from nysboost.learn.search.leaves import Leaves
 from nysboost.learn.search.model import Member
 from nysboost.methods.centres import Clustered
@@ -130,6 +136,26 @@ def check_clusters(kernel: Clustered) -> None:
 def check_predictor(predictor: LinearPredictor) -> None:
     """Check that weights have a row for each feature, and a column and a mean for each target."""
     _check_weights(predictor.features, predictor.mean, predictor.w)
+
+
+def check_variance_scale(scale: VarianceScale) -> None:
+    """Check that a scale of variances has a factor and a floor for each target."""
+    require(shape_of(scale.a, 1) == shape_of(scale.b, 1), "factors and floors of variances")
+
+
+def check_shape(shape: ResidualShape) -> None:
+    """Check that quantiles of residuals are known at each level."""
+    expected = (*shape_of(shape.means, 1), len(NORMAL_SCORES))
+    require(shape_of(shape.values, 2) == expected, "levels and quantiles of residuals")
+
+
+def check_distribution(distribution: Distribution) -> None:
+    """Check that a distribution has variances and shapes of the same targets."""
+    t = len(distribution.shapes)
+    for scale in (distribution.without_gaps, distribution.with_gaps):
+        require(isinstance(scale, VarianceScale) and len(scale.a) == t, "variances and shapes")
+    is_shape = [isinstance(shape, ResidualShape) for shape in distribution.shapes]
+    require(all(is_shape), "a distribution and its shapes")
 
 
 def check_linear(model: LinearModel) -> None:

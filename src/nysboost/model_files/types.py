@@ -22,7 +22,7 @@ from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import EntryCounter, Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.kernels.warp import Quantiles
 from nysboost.learn.calibration import Calibration
-from nysboost.learn.intervals import IntervalScale
+from nysboost.learn.distribution import Distribution, ResidualShape, VarianceScale
 from nysboost.learn.search.leaves import Leaves
 from nysboost.learn.search.model import Member
 from nysboost.methods.centres import Clustered
@@ -315,7 +315,9 @@ TYPES: tuple[SavedType, ...] = (
     dataclass_type(Schema),
     dataclass_type(Codes, consistency.check_codes),
     dataclass_type(Calibration),
-    dataclass_type(IntervalScale),
+    dataclass_type(VarianceScale, consistency.check_variance_scale),
+    dataclass_type(ResidualShape, consistency.check_shape),
+    dataclass_type(Distribution, consistency.check_distribution),
     # transformers and learners
     *[EstimatorType(kind) for kind in _find_exported(estimators, BaseEstimator)],
     *[EstimatorType(kind) for kind in _find_exported(learn, BaseEstimator)],

@@ -1,0 +1,240 @@
+"""The predictive distribution of a regression: its width and its shape, from held-out rows.
+
+An observation at x is distributed as mean(x) + std(x) · g(U, x) with a standard normal U. The
+function g of U is increasing and piecewise linear: its values are quantiles of the standardised
+residuals (y − mean)/std of held-out rows. They vary with the predicted mean, so that noise may be
+skewed, heavy-tailed, and larger where predictions are large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from scipy.stats import t as student_t
+
+from nysboost.learn.search.search import SearchResult
+from nysboost.numerics.arrays import Array, Floats, like
+from nysboost.numerics.magnitudes import positive_or_one
+
+CENTRAL, NORMAL = 0.95, 1.959963984540054
+"""The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
+
+FLOORS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0])
+"""Noise that is added to variances, over their mean: leaves underestimate it near equal rows
+(concrete: interval score 1.84 without, 1.44 with, 1.47 with equal widths)."""
+
+NORMAL_SCORES = np.linspace(-3.0, 3.0, 31)
+"""Values of U at which g is known."""
+
+ROWS_PER_LEVEL, MOST_LEVELS = 100, 20
+"""Held-out rows for each of the predicted levels at which g is known. Pinball loss on twelve tables
+over that of a normal distribution: .856 with 150 rows, .857 with 200, .852 with 100, .923 with a
+single level."""
+
+MARGIN = 0.01
+"""Ends of intervals are moved out by this share of the standard deviation: values that many rows
+have in common lie at quantiles, and rounding left them just outside (solar: 69 % of rows in 90 %
+intervals, and 93 % with the margin)."""
+
+OUTLYING = 0.01
+"""This share of a density is Student's t with two degrees of freedom: of residuals beyond those of
+held-out rows the shape says nothing."""
+
+STEEPNESS = 0.01
+"""Least slope of g, which bounds the density where many residuals are equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceScale:
+    """a²(v + b) of a variance v, with factors a and floors b, shape (t,)."""
+
+    a: Floats
+    b: Floats
+
+    def __call__(self, variance: Array) -> Array:
+        """Return the calibrated variances, shape (n, t)."""
+        return like(self.a**2, variance) * (variance + like(self.b, variance))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualShape:
+    """Quantiles of the standardised residuals of one target at levels of its predicted mean.
+
+    `means` (m,) are the levels, in rising order, and row j of `values` (m, k) has g at the normal
+    scores `NORMAL_SCORES` for the level j. Between the levels g is interpolated.
+    """
+
+    means: Floats
+    values: Floats
+
+    def quantile(self, mean: Floats, score: float) -> Floats:
+        """Return g at a normal score for rows with these predicted means, shape (n,)."""
+        at_levels = _evaluate(self.values, np.full((len(self.means), 1), score))
+        return np.interp(mean, self.means, at_levels[:, 0])
+
+    def curves(self, mean: Floats) -> Floats:
+        """Return g at all normal scores for rows with these predicted means, shape (n, k)."""
+        columns = [np.interp(mean, self.means, of_score) for of_score in self.values.T]
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """What held-out rows say of the errors of predictions, of targets at unit spread.
+
+    `without_gaps` and `with_gaps` calibrate variances of rows without and with missing values, and
+    `shapes` has g for each target.
+    """
+
+    without_gaps: VarianceScale
+    with_gaps: VarianceScale
+    shapes: tuple[ResidualShape, ...]
+
+    def quantiles(self, mean: Floats, std: Floats, levels: Floats) -> Floats:
+        """Return quantiles of rows with means and standard deviations (n, t): (n, t, q)."""
+        scores = norm.ppf(levels)
+        found = np.empty((*mean.shape, len(levels)))
+        for j, shape in enumerate(self.shapes):
+            for i, score in enumerate(scores.tolist()):
+                found[:, j, i] = mean[:, j] + std[:, j] * shape.quantile(mean[:, j], score)
+        return found
+
+    def draw(self, mean: Floats, std: Floats, count: int, rng: np.random.Generator) -> Floats:
+        """Return random observations for rows with means and stds (n, t): (n, t, count)."""
+        found = np.empty((*mean.shape, count))
+        for j, shape in enumerate(self.shapes):
+            scores = rng.standard_normal((len(mean), count))
+            g = _evaluate(shape.curves(mean[:, j]), scores)
+            found[:, j, :] = mean[:, j, None] + std[:, j, None] * g
+        return found
+
+    def log_density(self, mean: Floats, std: Floats, y: Floats) -> Floats:
+        """Return the logarithm of the density at y, for each target, shape (n, t)."""
+        found = np.empty_like(mean)
+        for j, shape in enumerate(self.shapes):
+            width = np.maximum(std[:, j], np.finfo(np.float64).tiny)
+            residual = (y[:, j] - mean[:, j]) / width
+            score, slope = _invert(shape.curves(mean[:, j]), residual)
+            log_inside = norm.logpdf(score) - np.log(slope) + np.log(1 - OUTLYING)
+            log_outlying = student_t.logpdf(residual, 2) + np.log(OUTLYING)
+            found[:, j] = np.logaddexp(log_inside, log_outlying) - np.log(width)
+        return found
+
+
+def calibrate_distribution(fitted: SearchResult, gaps: NDArray[np.bool_]) -> Distribution:
+    """Return the distribution that held-out rows have, at which `gaps` (h,) says which have gaps.
+
+    A filled gap hardly changes the variance, but the error, so that rows with gaps have a width of
+    their own (Mondrian conformal prediction, Vovk et al. 2003). Without rows of one kind, all rows
+    count for it.
+    """
+    residual = fitted.truth - fitted.mean
+    if len(residual) == 1:  # a single row, which could not be held out: as uncertain as y
+        whole = VarianceScale(np.ones(residual.shape[1]), np.ones(residual.shape[1]))
+        shape = ResidualShape(fitted.mean[:, 0], NORMAL_SCORES[None, :])
+        return Distribution(whole, whole, (shape,) * residual.shape[1])
+    variance = np.broadcast_to(positive_or_one(fitted.variance()), residual.shape)
+    counts = np.ones(len(residual)) if fitted.weights is None else fitted.weights
+
+    def of_kind(kind: NDArray[np.bool_]) -> VarianceScale:
+        if not counts[kind].any():
+            return _scale_to_cover(variance, residual**2, counts)
+        return _scale_to_cover(variance[kind], residual[kind] ** 2, counts[kind])
+
+    without_gaps = of_kind(~gaps)
+    with_gaps = of_kind(gaps)
+    calibrated = np.where(gaps[:, None], with_gaps(variance), without_gaps(variance))
+    standardised = residual / positive_or_one(np.sqrt(calibrated))
+    shapes = [
+        _find_shape(mean, z, counts) for mean, z in zip(fitted.mean.T, standardised.T, strict=True)
+    ]
+    return Distribution(without_gaps, with_gaps, tuple(shapes))
+
+
+def _scale_to_cover(variance: Floats, squared: Floats, counts: Floats) -> VarianceScale:
+    """Return the scale from variances and squared errors of held-out rows, (h, t).
+
+    b maximises the likelihood of these rows. The coverage is that of conformal prediction: a new
+    row is one among n + 1.
+    """
+    mean = np.average(variance, axis=0, weights=counts)
+    losses = []
+    for floor in FLOORS:
+        v = variance + floor * mean
+        amplitude = np.average(squared / v, axis=0, weights=counts)
+        log_v = np.average(np.log(v), axis=0, weights=counts)
+        losses.append(log_v + np.log(np.maximum(amplitude, np.finfo(float).tiny)))
+    b = FLOORS[np.argmin(losses, axis=0)] * mean
+
+    share = min(CENTRAL * (1 + 1 / counts.sum()), 1.0)
+    ratio = np.sqrt(squared / (variance + b))
+    covering = np.quantile(ratio, share, axis=0, weights=counts, method="inverted_cdf")
+    return VarianceScale(np.asarray(covering / NORMAL), b)
+
+
+def _find_shape(mean: Floats, z: Floats, counts: Floats) -> ResidualShape:
+    """Return the quantiles of standardised residuals z (h,), by levels of the predicted mean."""
+    n_levels = min(max(len(z) // ROWS_PER_LEVEL, 1), MOST_LEVELS)
+    parts = np.array_split(np.argsort(mean, kind="stable"), n_levels)
+    means = [np.median(mean[rows]) for rows in parts]
+    values = [_conformal_quantiles(z[rows], counts[rows]) for rows in parts]
+    return ResidualShape(np.array(means), np.array(values))
+
+
+def _conformal_quantiles(z: Floats, counts: Floats) -> Floats:
+    """Return quantiles of z (h,) at `NORMAL_SCORES`, shape (k,).
+
+    A new residual is as likely to be in any of the h + 1 gaps between the sorted ones, so that the
+    i-th is the quantile of level i/(h + 1). Beyond the outer ones g goes on straight.
+    """
+    order = np.argsort(z, kind="stable")
+    z = z[order]
+    level = np.cumsum(counts[order]) / counts.sum() * (len(z) / (len(z) + 1))
+    u = norm.ppf(level)
+    values = np.interp(NORMAL_SCORES, u, z)
+
+    # the slope of each tail is that of its outer unit of normal scores
+    below = u[0] > NORMAL_SCORES
+    above = u[-1] < NORMAL_SCORES
+    low_slope = high_slope = 1.0
+    if u[0] < u[-1]:
+        inner = min(u[0] + 1, u[-1])
+        low_slope = (np.interp(inner, u, z) - z[0]) / (inner - u[0])
+        inner = max(u[-1] - 1, u[0])
+        high_slope = (z[-1] - np.interp(inner, u, z)) / (u[-1] - inner)
+    values[below] = z[0] + low_slope * (NORMAL_SCORES[below] - u[0])
+    values[above] = z[-1] + high_slope * (NORMAL_SCORES[above] - u[-1])
+
+    # no slope below the least one, without a shift of the median
+    line = STEEPNESS * NORMAL_SCORES
+    return np.asarray(np.maximum.accumulate(values - line) + line)
+
+
+# Piecewise-linear functions of the normal score, with straight tails
+
+
+def _evaluate(curves: Floats, scores: Floats) -> Floats:
+    """Return g at normal scores (n, m), of each row with values in its row of curves (n, k)."""
+    segment = np.searchsorted(NORMAL_SCORES, scores, side="right") - 1
+    segment = np.clip(segment, 0, len(NORMAL_SCORES) - 2)
+    left, slope = _segments(curves, segment)
+    return left + slope * (scores - NORMAL_SCORES[segment])
+
+
+def _invert(curves: Floats, residuals: Floats) -> tuple[Floats, Floats]:
+    """Return the normal score at which g of each row is its residual (n,), and the slope there."""
+    segment = np.sum(curves <= residuals[:, None], axis=1) - 1
+    segment = np.clip(segment, 0, len(NORMAL_SCORES) - 2)
+    left, slope = _segments(curves, segment[:, None])
+    score = NORMAL_SCORES[segment] + (residuals - left[:, 0]) / slope[:, 0]
+    return score, slope[:, 0]
+
+
+def _segments(curves: Floats, segment: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Return values at the left ends of segments (n, m) of each row's curve, and slopes there."""
+    left = np.take_along_axis(curves, segment, axis=1)
+    right = np.take_along_axis(curves, segment + 1, axis=1)
+    return left, (right - left) / (NORMAL_SCORES[1] - NORMAL_SCORES[0])
