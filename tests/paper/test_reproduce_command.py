@@ -25,10 +25,11 @@ def made(tmp_path_factory):
 def test_reproduce_writes_records_figures_ledger_and_report(made):
     folder, _, out = made
     assert f"The report is {folder / 'report.html'}" in out
-    assert "2 replicates with up to 3 learners: too few to decide 1 of 1 statements" in out
-    assert re.search(r"All of it, up to 100 replicates, takes about \d+ (s|min): nysboost", out)
-    assert {".jsonl", ".png", ".svg", ".csv"} <= {p.suffix for p in folder.glob("simulation/*")}
-    assert (folder / "ledger.csv").read_text().count("\n") > 20
+    assert "it decides none of the paper's statements" in out
+    assert len(out.splitlines()) < 8
+    figures = {path.name for path in (folder / "figures").iterdir()}
+    assert {f"figure-1-columns-columns.{kind}" for kind in ("png", "svg", "pdf")} <= figures
+    assert (folder / "simulation" / "simulation.csv").read_text().count("\n") > 20
     text = (folder / "report.md").read_text()
     for picture in re.findall(r"\]\((.*?\.png)\)", text):
         assert (folder / picture).is_file()
@@ -40,14 +41,32 @@ def test_again_and_as_a_report_alone_it_makes_no_records_and_the_same_files(comm
     folder, words, _ = made
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     (folder / "report.md").unlink()
-    assert "0 of 2 records were made now" in command(*words)[1]
+    assert "0 of 6 records were made now" in command(*words)[1]
     found = json.loads(command(*words, "--report-only", "--json")[1])
-    assert "too few to decide" in found["outcome"]
-    assert {"statement": "4", "reading": "columns", "verdict": "undecided"} in found["verdicts"]
+    assert "decides none" in found["outcome"]
     assert before == {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     status, _, err = command(*words, "--report-only", "--replicates", "3")
     assert status == 2
-    assert "lacks 1 of 3 records" in err
+    assert "lacks 3 of 9 records" in err
+
+
+def test_the_report_of_another_run_stays_without_force(command, made):
+    _, words, _ = made
+    status, _, err = command(*words, "--seed", "1")
+    assert status != 0
+    assert "the report of another run" in err
+
+
+def test_records_can_be_made_without_a_report_up_to_a_time(command, tmp_path):
+    words = ["reproduce", "simulation", *QUICK, "--reading", "columns", "--validation", "square"]
+    words += ["--variants", "stated", "--out", tmp_path]
+    status, out, _ = command(*words, "--records-only")
+    assert status == 0
+    assert "--report-only makes the report of them" in out
+    assert not (tmp_path / "report.html").exists()
+    status, _, _ = command(*words, "--report-only")
+    assert status == 0
+    assert (tmp_path / "figures" / "figure-1-columns-square.png").exists()
 
 
 def test_replicates_can_differ_between_presets_and_stated_is_what_the_paper_speaks_of(
@@ -55,7 +74,8 @@ def test_replicates_can_differ_between_presets_and_stated_is_what_the_paper_spea
 ):
     status, _, _ = command(
         "reproduce", "simulation", "runtime", *QUICK, "--replicates", "runtime=1",
-        "--variants", "stated", "--reading", "columns", "--out", tmp_path,
+        "--variants", "stated", "--reading", "columns", "--validation", "columns",
+        "--out", tmp_path,
     )  # fmt: skip
     assert status == 0
     record = next((tmp_path / "runtime").glob("*.jsonl")).read_text()
@@ -65,7 +85,7 @@ def test_replicates_can_differ_between_presets_and_stated_is_what_the_paper_spea
         name: next((tmp_path / name).glob("*.jsonl")).read_text().count('"made_with"')
         for name in ("simulation", "runtime")
     }
-    assert counts == {"simulation": 2, "runtime": 1}
+    assert counts == {"simulation": 4, "runtime": 2}
 
 
 def test_a_preset_file_of_ones_own_can_be_run(command, tmp_path):

@@ -116,14 +116,31 @@ def test_a_killed_run_of_two_processes_goes_on_and_ends_with_the_bytes_of_one(st
 
 def test_a_run_that_ctrl_c_ends_keeps_its_records(tmp_path):
     def stop(work):
-        if work.done == 3:
+        if work.done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), report_progress("a test", listen=stop):
         runner.run(plan(), tmp_path, 1)
     with report_progress("a test", listen=lambda _: None) as work:
         runner.run(plan(), tmp_path, 1)
-    assert (work.before, work.done) == (3, 4)
+    assert (work.before, work.done) == (2, 4)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_after_the_deadline_nothing_begins_and_the_same_command_goes_on(tmp_path, jobs):
+    assert runner.run(plan(), tmp_path, jobs, deadline=0.0) is None
+    made = runner.run(plan(), tmp_path, jobs)
+    assert made.values[SQUARE]["URB-mean"].shape == (2, 3)
+
+
+def test_what_no_reading_changes_has_a_record_of_its_own(tmp_path):
+    pooled = plan((*SOME, "nystrom-k"), n_learners=5, n_points=200)
+    made = runner.run(pooled, tmp_path, 1)
+    assert len(pooled.keys) == 2 * (2 + 1)
+    here, there = (made.values[reading]["nystrom-k"] for reading in pooled.preset.readings)
+    assert np.array_equal(here, there, equal_nan=True)
+    assert np.isfinite(here[:, 4]).all()
+    assert np.isnan(here[:, 0]).all()
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes in /proc")

@@ -171,6 +171,8 @@ def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Resu
     total = len(plan.keys)
     work.begin(total, total - len(find_missing(plan, records)))
     for made in _make_records(plan, records, jobs, deadline):
+        if not made:  # the time was over
+            continue
         for record in made:
             records[record["replicate"], record["reading"]] = record
         _write(path, settings, records)
