@@ -3,8 +3,8 @@ Boosting, step by step
 ======================
 
 Algorithm 1 of *Boosting Nyström Method* adds learners one at a time. Each takes columns
-on which the learners before it have a large error: the residual of some candidates is
-clustered, and the centres of the clusters are the next columns.
+on which the learners before it have a large error: the residual of some candidates, V, is
+clustered, and the columns nearest to the centres of the clusters are the next ones.
 """
 
 import matplotlib.pyplot as plt
@@ -20,28 +20,64 @@ X = np.concatenate(
 )
 
 # %%
-# One run of four learners with eight columns each. `prefix(p)` is the mixture of its first p
-# learners.
+# One run of URB-mean: six learners with eight columns each. ``steps`` has what each boosting step
+# did, and ``prefix(p)`` is the mixture of the first p learners.
 approx = nb.approximate(
-    X, "UJB-mean", nb.Gaussian(sigma=0.7), n_learners=4, n_columns=8, random_state=3
+    X, "URB-mean", nb.Gaussian(sigma=0.7), n_learners=6, n_columns=8, random_state=3
 )
-steps = [approx.prefix(p) for p in range(1, 5)]
+first = approx.prefix(1)
+step = approx.steps[0]
+
+
+def column_norms(mixture):
+    """Return the norm of each column of the residual G − K̂."""
+    G = nb.Gaussian(sigma=0.7)(X, X)
+    return np.linalg.norm(G - mixture @ np.eye(len(X)), axis=0)
+
 
 # %%
-# The colour of a row is the residual of the mixture so far, k(x, x) − K̂(x, x). Crosses are
-# the columns that the next learner takes.
-figure, panels = plt.subplots(2, 2, figsize=(7, 5.4), layout="constrained", sharey=True)
-for p, (axes, step) in enumerate(zip(panels.flat, steps, strict=True), start=1):
-    missed = np.clip(1 - step.diag(), 1e-3, 1)
-    shown = axes.scatter(*X.T, c=missed, s=7, cmap="viridis_r", norm="log", vmin=1e-3, vmax=1)
-    if p < len(steps):
-        following = approx.trajectory.learners[p].landmarks.points
-        axes.scatter(*following.T, marker="x", s=45, color="#CC3311", lw=1.8)
-    axes.set_title(f"{p} learner{'s' * (p > 1)}, error {step.relative_error():.1e}", fontsize=10)
+# 1. The first learner stands on columns drawn at random, mostly from the large group. The colour
+#    of a row is the norm of its column in the residual.
+# 2. V is drawn among the columns never used.
+# 3. Its residual is clustered; the columns of the next learner are where the residual differs.
+# 4. The mixture of both misses less.
+figure, panels = plt.subplots(2, 2, figsize=(7, 5.8), layout="constrained", sharey=True)
+residual = column_norms(first)
+colours = {"cmap": "viridis_r", "vmin": 0, "vmax": residual.max(), "s": 8}
+grey = {"color": "#CCCCCC", "s": 4}
+cross = {"marker": "x", "s": 45, "color": "#CC3311", "lw": 1.8}
+
+shown = panels[0, 0].scatter(*X.T, c=residual, **colours)
+panels[0, 0].scatter(*first.trajectory.learners[0].landmarks.points.T, **cross)
+panels[0, 0].set_title("first learner, and its residual")
+
+panels[0, 1].scatter(*X.T, **grey)
+panels[0, 1].scatter(*X[step.V].T, c=residual[step.V], **colours)
+panels[0, 1].set_title("V, and its residual")
+
+panels[1, 0].scatter(*X.T, **grey)
+panels[1, 0].scatter(*X[step.V].T, c=residual[step.V], **colours)
+panels[1, 0].scatter(*X[step.columns].T, **cross)
+panels[1, 0].set_title("centres of its clusters: the next columns")
+
+panels[1, 1].scatter(*X.T, c=column_norms(approx.prefix(2)), **colours)
+panels[1, 1].scatter(*X[step.columns].T, **cross)
+panels[1, 1].set_title("residual of both learners")
+
+for axes in panels.flat:
     axes.set(xticks=[], yticks=[])
-figure.colorbar(shown, ax=panels, label="residual of a row", shrink=0.9)
+figure.colorbar(shown, ax=panels, label="norm of a column of the residual", shrink=0.9)
 plt.show()
 
 # %%
-# The first learner, drawn at random, has columns in the large group mostly. The next ones take
-# columns where the residual is large, until every group has some.
+# The error of the mixture falls with each learner; the ensemble draws all of them at random.
+ensemble = nb.approximate(
+    X, "ensemble-ridge", nb.Gaussian(sigma=0.7), n_learners=6, n_columns=8, random_state=3
+)
+learners = np.arange(1, 7)
+figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
+axes.plot(learners, approx.error_path(), "o-", label="URB-mean")
+axes.plot(learners, ensemble.error_path(), "k--", label="ensemble-ridge")
+axes.set(xlabel="number of learners", ylabel="relative error", xticks=learners)
+axes.legend(frameon=False)
+plt.show()
