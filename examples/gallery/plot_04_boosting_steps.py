@@ -58,7 +58,7 @@ panels[0, 1].set_title("V, and its residual")
 panels[1, 0].scatter(*X.T, **grey)
 panels[1, 0].scatter(*X[step.V].T, c=residual[step.V], **colours)
 panels[1, 0].scatter(*X[step.columns].T, **cross)
-panels[1, 0].set_title("centres of its clusters: the next columns")
+panels[1, 0].set_title("cluster centres: next columns")
 
 panels[1, 1].scatter(*X.T, c=column_norms(approx.prefix(2)), **colours)
 panels[1, 1].scatter(*X[step.columns].T, **cross)

@@ -181,6 +181,6 @@ def _set_ticks(axes: Any, result: Results) -> None:
         axes.set_ylim(bottom=0)
         return
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("")
