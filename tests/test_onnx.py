@@ -152,3 +152,40 @@ def test_what_has_no_form_in_onnx_gets_a_sentence(model, X, sentence, tmp_path):
     with pytest.raises(TypeError, match=sentence):
         nb.to_onnx(fitted, tmp_path / "m.onnx")
     assert not (tmp_path / "m.onnx").exists()
+
+
+NAMES = ["a", "constant_12", "Gather_3", "prediction", "features", "", "nysboost/Add_1"]
+
+
+@pytest.mark.filterwarnings("ignore:Column [0-9] is called")
+def test_columns_may_have_any_name(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, len(NAMES))), columns=NAMES)
+    y = X.to_numpy()[:, 1] + X.to_numpy()[:, 3]
+    model = nb.NystroemRegressor(8, **SETTINGS).fit(X, y)
+    nb.to_onnx(model, tmp_path / "m")
+    session = onnxruntime.InferenceSession(tmp_path / "m", providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_inputs()]
+    assert names == ["a", "constant_12", "Gather_3", "column_3", "column_4", "column_5", NAMES[-1]]
+    inputs = {name: X.to_numpy()[:, [j]] for j, name in enumerate(names)}
+    assert_same(session.run(["prediction"], inputs)[0], model.predict(X))
+
+
+def test_categories_are_known_as_they_were_padded(tmp_path):
+    rng = np.random.default_rng(0)
+    colours = np.array(["red  ", "green", "blue "], dtype=object)
+    X = pd.DataFrame({"colour": rng.choice(colours, 200), "size": rng.normal(size=200)})
+    y = 3.0 * (X["colour"] == "red  ") + X["size"]
+    model = nb.NystroemRegressor(16, **SETTINGS).fit(X, y)
+    for table in (X, X.assign(colour=X["colour"].str.strip())):
+        found = run(model, table, tmp_path / "m")["prediction"]
+        assert_same(found, model.predict(X))
+
+
+def test_inputs_say_what_they_take(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    X, y = table()
+    nb.to_onnx(nb.NystroemRegressor(8, **SETTINGS).fit(X, y), tmp_path / "m")
+    inputs = {one.name: one.doc_string for one in onnx.load(tmp_path / "m").graph.input}
+    assert inputs["since"] == "seconds since 1970-01-01 00:00 UTC; NaN where it is missing"
+    assert "empty where it is missing" in inputs["colour"]

@@ -46,8 +46,12 @@ class ArrayFile:
             positions = [int(name) for name in columns]
         row_bytes = len(columns) * np.dtype(self.data.dtype).itemsize
         for block in make_stream(self.data).pieces(max(1, BLOCK_BYTES // row_bytes)):
-            part: Any = block if positions is None else block[:, positions]
-            yield part.toarray() if is_sparse(part) else part
+            part: Any = block
+            if positions is not None:
+                part = block[:, positions]
+            if is_sparse(part):
+                part = part.toarray()
+            yield part
 
     def beside(self, name: str) -> NDArray[Any] | None:
         """Return another array of the same file, which has as many rows; None if there is none."""
@@ -167,6 +171,8 @@ def _which(found: list[str], dataset: str | None, path: Path) -> str:
     if dataset is None and len(found) == 1:
         return found[0]
     if dataset not in found:
-        given = f"none is called {dataset!r}" if dataset else "there are several"
+        given = "there are several"
+        if dataset:
+            given = f"none is called {dataset!r}"
         raise NoTableError(f"{path} holds {', '.join(found)}; {given}. Name one with --dataset.")
     return dataset

@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from nysboost.tables.gaps import is_program_mark
 from nysboost.tables.values import TRUTH, as_number
+
+Value = str | bool | float
+"""A value of a category."""
 
 GAP = -1
 UNKNOWN = -2
@@ -19,7 +21,7 @@ UNKNOWN = -2
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
-def plain(value: Any) -> str | bool | float:
+def plain(value: object) -> Value:
     """Return a value as a category keeps it: text, a truth value or a number."""
     if isinstance(value, np.bool | np.number | np.str_ | np.bytes_):
         value = value.item()
@@ -38,7 +40,7 @@ def plain(value: Any) -> str | bool | float:
     return str(value)
 
 
-def find_positions(known: Sequence[Any], values: Sequence[Any]) -> list[int]:
+def find_positions(known: Sequence[Value], values: Sequence[object]) -> list[int]:
     """Return where values stand among the known ones of a category.
 
     1, 1.0 and True are one value, and "1" is looked for as 1 if it is not known itself. A mark
@@ -56,7 +58,7 @@ def find_positions(known: Sequence[Any], values: Sequence[Any]) -> list[int]:
     return positions
 
 
-def _other_form(value: Any) -> Any:
+def _other_form(value: Value) -> Value | None:
     """Return a number or a truth value for text, and text for these."""
     if isinstance(value, str):
         return _from_text(value)

@@ -88,14 +88,17 @@ class Codes:
                 continue
             first = int(np.searchsorted(self.origins, j))
             # a category begins with its gap, a number has it behind its value
-            positions.append(first if column.kind == "category" else first + 1)
+            if column.kind != "category":
+                first += 1
+            positions.append(first)
         return np.array(positions, dtype=np.intp)
 
     # Encoding
 
     def __call__(self, X: Any, start: int = 0, missing: str = "fill") -> Any:
         """Return the rows of a table as numbers, shape (n, Σ columns of each)."""
-        is_text = getattr(X, "dtype", None) is not None and X.dtype.kind == "O"
+        dtype = getattr(X, "dtype", None)
+        is_text = getattr(dtype, "kind", "") == "O"  # PyTorch's types have no kind
         if not self.schema.columns:
             table = X
             if is_frame(X) or is_text:
@@ -123,8 +126,10 @@ class Codes:
             return []
         shown = self.shown[j]
         if shown is not None:
-            one_hot = [values == position for position in shown]
-            return one_hot + ([] if means is None else list(means.T))
+            parts = [values == position for position in shown]
+            if means is not None:
+                parts += list(means.T)
+            return parts
         return _encode_numbers(self.schema.columns[j], values)
 
     def code_lazily(self, X: Any, missing: str = "fill") -> Any:
@@ -143,15 +148,18 @@ class Codes:
 def _choose_shown(column: Column, most: int) -> list[int]:
     """Return the positions of the values of a category that get a column, the gap first."""
     by_count = np.argsort(-np.array(column.counts), kind="stable")
-    frequent = np.sort(by_count[:most]).tolist()
-    return [GAP, *frequent] if column.gaps else frequent
+    frequent: list[int] = np.sort(by_count[:most]).tolist()
+    if column.gaps:
+        return [GAP, *frequent]
+    return frequent
 
 
 def _encode_numbers(column: Column, values: Floats) -> list[Any]:
     gaps = np.isnan(values)
-    numbers = np.where(gaps, column.median, values) * column.scale
-    indicator = [gaps] if column.gaps else []
-    return [numbers, *indicator, *encode_cycles(column.cycles, values)]
+    parts = [np.where(gaps, column.median, values) * column.scale]
+    if column.gaps:
+        parts.append(gaps)
+    return parts + encode_cycles(column.cycles, values)
 
 
 def _code_part(part: Any, codes: Codes, missing: str) -> Any:

@@ -205,8 +205,10 @@ def is_far(size: Any, usual: float) -> Any:
 
 def _list_some(values: Sequence[Any]) -> str:
     """Return the first of some values, as a sentence has them."""
-    more = ", …" if len(values) > 3 else ""
-    return ", ".join(f"{value!r:.60}" for value in values[:3]) + more
+    listed = [f"{value!r:.60}" for value in values[:3]]
+    if len(values) > 3:
+        listed.append("…")
+    return ", ".join(listed)
 
 
 def say_gaps(name: str, count: int, first: str = "") -> str:

@@ -238,7 +238,9 @@ def _without_last_blanks(batches: Iterator[Any]) -> Iterator[Any]:
     for batch in batches:
         blank = np.asarray(batch.column(0).is_null())
         there = np.flatnonzero(~blank)
-        end = int(there[-1]) + 1 if len(there) else 0
+        end = 0
+        if len(there):
+            end = int(there[-1]) + 1
         if end:
             yield from held
             yield batch.slice(0, end)

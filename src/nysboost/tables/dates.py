@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ _SECONDS = (86_400, 3600, 60, 1)  # of a day, an hour, a minute and a second
 # As seconds
 
 
-def as_seconds(value: Any) -> float | None:
+def as_seconds(value: object) -> float | None:
     """Return a date as seconds since 1970 (UTC); None if it is no date."""
     if isinstance(value, str):
         value = _parse_iso_date(value.strip())
@@ -67,7 +66,7 @@ def from_seconds(seconds: float) -> dt.datetime | str:
         return f"{seconds} s"
 
 
-def as_span(value: Any) -> float | None:
+def as_span(value: object) -> float | None:
     """Return a duration, or a time of the day, in seconds; None if it is neither."""
     if isinstance(value, str):
         return _parse_span(value.strip())
@@ -92,12 +91,12 @@ def _parse_span(text: str) -> float | None:
 # The order of day and month
 
 
-def is_local_date(value: Any) -> bool:
+def is_local_date(value: object) -> bool:
     """Return whether a value is text such as 31/1/2020, in which two numbers could be the month."""
     return _match_local_date(value) is not None
 
 
-def _match_local_date(value: Any) -> re.Match[str] | None:
+def _match_local_date(value: object) -> re.Match[str] | None:
     if not isinstance(value, str):
         return None
     text = value.strip()
@@ -106,11 +105,11 @@ def _match_local_date(value: Any) -> re.Match[str] | None:
     return _LOCAL_DATE.fullmatch(text)
 
 
-def to_iso(value: Any, order: str) -> Any:
+def to_iso(text: str, order: str) -> str:
     """Return a date such as 31/1/2020 in the form of ISO 8601; anything else as it is."""
-    found = _match_local_date(value)
+    found = _match_local_date(text)
     if found is None:
-        return value
+        return text
 
     if order == DAY_FIRST:
         day, month = found["first"], found["second"]
@@ -127,7 +126,7 @@ def to_iso(value: Any, order: str) -> Any:
     return f"{date} {hour:02}{found['minutes']}"
 
 
-def find_order(values: Sequence[Any]) -> str:
+def find_order(values: Sequence[object]) -> str:
     """Return "day first" or "month first" if all values are dates in that order alone, or ""."""
     if not values or not is_local_date(values[0]):
         return ""
@@ -142,5 +141,6 @@ def find_order(values: Sequence[Any]) -> str:
     return ""
 
 
-def _all_dates(values: Sequence[Any], order: str) -> bool:
-    return all(as_seconds(to_iso(value, order)) is not None for value in values)
+def _all_dates(values: Sequence[object], order: str) -> bool:
+    texts = [str(value) for value in values]
+    return all(as_seconds(to_iso(text, order)) is not None for text in texts)

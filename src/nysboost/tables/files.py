@@ -59,7 +59,9 @@ class ColumnFile:
         """Read all rows once, in order, as Arrow tables of these columns."""
         import pyarrow as pa
 
-        wanted = list(self.names if columns is None else columns)
+        if columns is None:
+            columns = self.names
+        wanted = list(columns)
         try:
             if isinstance(self.data, list):
                 for file in self.data:

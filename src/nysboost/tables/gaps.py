@@ -7,8 +7,6 @@ other values of its column are numbers, dates or durations.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 PROGRAM_MARKS = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat")
@@ -22,7 +20,7 @@ NUMBER_MARKS = (
 LONGEST_MARK = 8
 
 
-def is_gap(value: Any) -> bool:
+def is_gap(value: object) -> bool:
     """Return whether a cell of a frame has no value: None, NaN, NaT, NA or blank text."""
     if isinstance(value, str):
         return not value or value.isspace()
@@ -36,13 +34,13 @@ def is_gap(value: Any) -> bool:
     return not equals_itself
 
 
-def is_program_mark(value: Any) -> bool:
+def is_program_mark(value: object) -> bool:
     """Return whether a value is text that programs write for a missing value."""
     if not isinstance(value, str) or len(value) > LONGEST_MARK:
         return False
     return value.strip().lower() in PROGRAM_MARKS
 
 
-def is_number_mark(value: Any) -> bool:
+def is_number_mark(value: object) -> bool:
     """Return whether a value is text that marks a gap in a column of numbers."""
     return isinstance(value, str) and value.strip().lower() in NUMBER_MARKS

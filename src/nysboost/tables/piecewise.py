@@ -40,7 +40,10 @@ class PiecewiseCodes:
 
         A feature has 2∛n of them at most (Rice's rule), and three at least.
         """
-        most = max(3, min(int(2 * X.shape[0] ** (1 / 3)), most // max(1, count_numeric(X))))
+        by_rows = int(2 * X.shape[0] ** (1 / 3))
+        by_share = most // max(1, count_numeric(X))
+        most = max(3, min(by_rows, by_share))
+
         edges = []
         for column in arrays.to_host(X).T:
             values = np.unique(column)
@@ -58,20 +61,27 @@ class PiecewiseCodes:
     @cached_property
     def _pieces(self) -> tuple[Floats, Floats]:
         """Where each code begins, and its width."""
-        coded = [e for e in self.edges if len(e) > 2] or [np.zeros(1)]
-        return np.concatenate([e[:-1] for e in coded]), np.concatenate([*map(np.diff, coded)])
+        coded = [e for e in self.edges if len(e) > 2]
+        if not coded:
+            return np.empty(0), np.empty(0)
+        begins = [e[:-1] for e in coded]
+        widths = [np.diff(e) for e in coded]
+        return np.concatenate(begins), np.concatenate(widths)
 
     def __call__(self, X: Array, start: int = 0) -> Array:  # noqa: ARG002
         """Return the features with their codes, shape (n, d + codes)."""
         X = arrays.dense(arrays.as_float(X))
-        xp, (low, width) = namespace(X), (arrays.like(part, X) for part in self._pieces)
+        xp = namespace(X)
+        low, width = (arrays.like(part, X) for part in self._pieces)
         x = arrays.take(X, self.origins[len(self.edges) :], axis=1)
         return xp.concat([X, xp.clip((x - low) / width, min=0.0, max=1.0)], axis=1)
 
 
 def with_codes(rows: Any, codes: PiecewiseCodes | None) -> Any:
     """Return rows with their codes, if there are any."""
-    if codes is None or not rows.lazy:
-        return rows if codes is None else EncodedRows(rows, codes)
+    if codes is None:
+        return rows
+    if not rows.lazy:
+        return EncodedRows(rows, codes)
     task = BlockTask("codes", PiecewiseCodes.__call__, codes)
     return type(rows)(rows.map(task, len(codes.origins)))

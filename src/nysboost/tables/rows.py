@@ -270,8 +270,9 @@ def _as_narrow(numbers: Floats, frame: Any) -> Any:
     """Return them in float32 if that is what the columns were."""
     import narwhals as nw
 
-    narrow = all(kind == nw.Float32 for kind in frame.schema.values())
-    return numbers.astype(np.float32) if narrow else numbers
+    if all(kind == nw.Float32 for kind in frame.schema.values()):
+        return numbers.astype(np.float32)
+    return numbers
 
 
 # Checks
@@ -301,8 +302,8 @@ def _text_of(X: Any) -> Any:
     try:
         cells.astype(np.float64)
     except ValueError:
-        is_table = cells.ndim == 2 and len(cells) > 0
-        return cells if is_table else None
+        if cells.ndim == 2 and len(cells) > 0:
+            return cells
     except (TypeError, OverflowError):
         pass
     return None

@@ -132,8 +132,10 @@ class Schema:
             found = [column.describe() for column in self.columns if column.kind == kind]
             if not found:
                 continue
-            more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-            lines.append(f"{kind}: {', '.join(found[:SHOWN])}{more}")
+            line = f"{kind}: {', '.join(found[:SHOWN])}"
+            if len(found) > SHOWN:
+                line += f" and {len(found) - SHOWN} more"
+            lines.append(line)
         return lines or [f"number: {self.width} columns"]
 
 

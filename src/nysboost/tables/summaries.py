@@ -99,7 +99,7 @@ class ColumnSummary:
         if len(found) > 1:
             both = " in some parts and ".join(PLURALS[each] for each in found)
             raise ValueError(f"Column {self.name!r} holds {both} in others: make them one kind.")
-        return found[0] if found else ""
+        return "".join(found)
 
 
 def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:

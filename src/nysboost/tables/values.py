@@ -6,13 +6,16 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from numbers import Number
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Floats, Indices
 from nysboost.tables.dates import DAY_FIRST, MONTH_FIRST, as_seconds, as_span, find_order, to_iso
 from nysboost.tables.gaps import is_number_mark, is_program_mark
+
+Booleans: TypeAlias = NDArray[np.bool]
 
 MINUS = "\u2212"
 """The minus sign of typesetters."""
@@ -27,11 +30,14 @@ MOSTLY = 0.9
 
 # possessive: a cell of many digits that is no number takes time in proportion to its length
 _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 
-def first_of(wrong: Any) -> int | None:
+def first_of(wrong: Booleans) -> int | None:
     """Return the first row where something is wrong, None if there is none."""
-    return int(np.argmax(wrong)) if wrong.any() else None
+    if not wrong.any():
+        return None
+    return int(np.argmax(wrong))
 
 
 # As numbers
@@ -42,13 +48,15 @@ def tidy(text: str) -> str:
     return text.strip().replace(MINUS, "-")
 
 
-def as_number(value: Any) -> float | None:
+def as_number(value: object) -> float | None:
     """Return a value as a number, NaN for a mark of a gap; None if it is no number."""
     if isinstance(value, str):
         text = tidy(value)
         if _NUMBER.fullmatch(text):
             return float(text)
-        return np.nan if is_number_mark(text) else None
+        if is_number_mark(text):
+            return np.nan
+        return None
 
     is_complex = isinstance(value, complex | np.complexfloating)
     if is_complex or not isinstance(value, Number | np.bool):
@@ -59,7 +67,7 @@ def as_number(value: Any) -> float | None:
         return np.inf
 
 
-def as_truth(value: Any) -> float | None:
+def as_truth(value: object) -> float | None:
     """Return 1 or 0 for a truth value, NaN for a mark of a gap; None if it is neither."""
     if isinstance(value, str):
         truth = TRUTH.get(value.strip().lower())
@@ -71,40 +79,49 @@ def as_truth(value: Any) -> float | None:
     return None
 
 
-def _as_date(value: Any) -> float | None:
-    return np.nan if is_program_mark(value) else as_seconds(value)
+def _as_date(value: object) -> float | None:
+    if is_program_mark(value):
+        return np.nan
+    return as_seconds(value)
 
 
-def _as_duration(value: Any) -> float | None:
-    return np.nan if is_program_mark(value) else as_span(value)
+def _as_duration(value: object) -> float | None:
+    if is_program_mark(value):
+        return np.nan
+    return as_span(value)
 
 
 READINGS = {"number": as_number, "date": _as_date, "duration": _as_duration, "boolean": as_truth}
 """How the values of each kind become numbers: NaN for a mark of a gap, None for another kind."""
 
 
-def numbers_as(kind: str, values: Sequence[Any], form: str = "") -> tuple[Floats, Any]:
+def numbers_as(kind: str, values: Sequence[object], form: str = "") -> tuple[Floats, Booleans]:
     """Return values of a kind as numbers, NaN for a mark of a gap, and which are of another."""
-    if form:
-        values = [in_usual_form(value, form) for value in values]
     read = READINGS[kind]
-    found = [read(value) for value in values]
+    found = []
+    for value in values:
+        if form and isinstance(value, str):
+            found.append(read(in_usual_form(value, form)))
+        else:
+            found.append(read(value))
     wrong = np.array([number is None for number in found], dtype=bool)
     return np.array(found, dtype=np.float64), wrong
 
 
-def as_whole_numbers(values: Sequence[Any]) -> list[int] | None:
+def as_whole_numbers(values: Sequence[object]) -> list[int] | None:
     """Return text of whole numbers with all their digits; None if some are no whole numbers."""
-    texts = [tidy(value) if isinstance(value, str) else "" for value in values]
-    if not all(re.fullmatch(r"[+-]?\d{1,19}", text, re.ASCII) for text in texts):
-        return None
-    return [int(text) for text in texts]
+    whole = []
+    for value in values:
+        if not isinstance(value, str) or not _WHOLE.fullmatch(tidy(value)):
+            return None
+        whole.append(int(tidy(value)))
+    return whole
 
 
 # What text of one column has in common: the unit of numbers, or the order of day and month
 
 
-def unit_of(value: Any) -> str:
+def unit_of(value: object) -> str:
     """Return the percent sign or the currency that a number is written with, or ""."""
     if not isinstance(value, str) or not re.search(r"\d", value):
         return ""
@@ -134,18 +151,16 @@ def without_unit(text: str, unit: str) -> str:
     return text
 
 
-def in_usual_form(value: Any, form: str) -> Any:
+def in_usual_form(text: str, form: str) -> str:
     """Return a number without its unit, or a date as ISO 8601 writes it, if it has this form."""
-    if not isinstance(value, str):
-        return value
     if form in (DAY_FIRST, MONTH_FIRST):
-        return to_iso(value, form)
+        return to_iso(text, form)
     if form:
-        return without_unit(value, form)
-    return tidy(value)
+        return without_unit(text, form)
+    return tidy(text)
 
 
-def find_unit(values: Sequence[Any]) -> str:
+def find_unit(values: Sequence[object]) -> str:
     """Return the unit that all numbers of a column are written with, or ""."""
     numbers = (value for value in values if not is_number_mark(value))
     unit = unit_of(next(numbers, ""))
@@ -157,7 +172,7 @@ def find_unit(values: Sequence[Any]) -> str:
 # The kind of a column
 
 
-def kind_of(values: Sequence[Any], counts: Any) -> tuple[str, str, Floats]:
+def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats]:
     """Return what a column is, how it is written, and its values as numbers.
 
     Parameters
@@ -196,7 +211,7 @@ def kind_of(values: Sequence[Any], counts: Any) -> tuple[str, str, Floats]:
     return "category", "", numbers
 
 
-def _are_mostly_numbers(values: Sequence[Any], numbers: Floats, counts: Any) -> bool:
+def _are_mostly_numbers(values: Sequence[object], numbers: Floats, counts: Indices) -> bool:
     """Return whether nine rows of ten have numbers, too many different ones for codes."""
     is_number = np.isfinite(numbers)
     is_there = [not is_number_mark(value) for value in values]

@@ -1,0 +1,113 @@
+"""Files that would hang, crash or lose rows and digits: each is right, or one sentence."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+import nysboost as nb
+from nysboost.tables.files import join_tables, open_table
+from nysboost.tables.targets import read_target
+from nysboost.tables.text_format import TextFormat
+from nysboost.user_error import TableError
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_brackets_within_brackets_are_a_sentence(lines, tmp_path):
+    deep = "[" * 100_000 + "]" * 100_000
+    path = tmp_path / ("t.jsonl" if lines else "t.json")
+    path.write_text(f'{{"a": 1}}\n{{"a": {deep}}}\n' if lines else deep)
+    with pytest.raises(TableError, match=r"has brackets 100,00[01] deep"):
+        open_table(path)
+    # brackets in text are none, and such that close nothing hide none
+    path.write_text(json.dumps({"a": "[" * 500}))
+    assert open_table(path).n == 1
+    path.write_text("]" * 200_000 + "\n" + deep)
+    with pytest.raises(TableError):
+        open_table(path)
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "zlib", "hex", "no such"])
+def test_what_is_no_encoding_of_text_is_a_sentence(encoding, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match=r"no encoding .* of text"):
+        open_table(tmp_path / "t.csv", writing=TextFormat(encoding=encoding))
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])
+def test_an_empty_line_of_one_column_is_a_row(end, tmp_path):
+    (tmp_path / "t.csv").write_text(f'x\n1.5\n\n2.5\n""{end}')
+    table = join_tables(list(open_table(tmp_path / "t.csv").batches()))
+    assert table.column("x").to_pylist() == [1.5, None, 2.5, None]
+
+
+def test_a_sparse_file_is_made_dense_where_memory_allows_it(tmp_path):
+    (tmp_path / "t.libsvm").write_text("".join(f"1 {j}:1.5\n" for j in (1, 5, 20_000)))
+    narrow = open_table(tmp_path / "t.libsvm", max_memory="100MB")
+    assert isinstance(narrow.data, np.ndarray)
+    wide = open_table(tmp_path / "t.libsvm", max_memory="2MB")
+    assert wide.data.nnz == 3
+    assert "stays sparse" in wide.notes[0]
+    (block,) = wide.batches(["0", "4"])
+    np.testing.assert_array_equal(block, [[1.5, 0], [0, 1.5], [0, 0]])
+    (tmp_path / "t.libsvm").write_text("1 2147483646:1\n")
+    with pytest.raises(TableError, match="has 2,147,483,646 columns"):
+        open_table(tmp_path / "t.libsvm")
+
+
+LARGE = [2**60, 2**60 + 1]
+
+
+def test_labels_keep_all_their_digits(tmp_path, command):
+    table = pa.table({"label": LARGE})
+    assert read_target(table.column("label"), "label", "t").tolist() == LARGE
+    texts = pa.table({"label": [str(label) for label in LARGE]})
+    assert read_target(texts.column("label"), "label", "t").tolist() == LARGE
+    parts = [pa.table({"label": [2.0]}), table]
+    assert join_tables(parts).column("label").to_pylist() == [2, *LARGE]
+
+    x = np.linspace(-1, 1, 60)
+    frame = pd.DataFrame({"x": x, "label": np.where(x > 0, *LARGE)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model, out = tmp_path / "m", tmp_path / "o.csv"
+    fit = ("--target", "label", "--task", "classification", "--no-test", "--components", "20")
+    assert command("fit", tmp_path / "t.csv", "--out", model, *fit)[0] == 0
+    assert command("predict", model, tmp_path / "t.csv", "--out", out)[0] == 0
+    found = [int(text) for text in out.read_text().split()[1:]]
+    assert set(found) == set(LARGE)
+    assert np.mean(np.array(found) == frame["label"]) > 0.9
+
+
+def test_truth_values_of_a_text_file_come_back_as_they_were_written(tmp_path, command):
+    x = np.linspace(-1, 1, 60)
+    pd.DataFrame({"x": x, "yes": x > 0}).to_csv(tmp_path / "t.csv", index=False)
+    fit = ("--target", "yes", "--no-test", "--components", "20")
+    assert command("fit", tmp_path / "t.csv", "--out", tmp_path / "m", *fit)[0] == 0
+    out = tmp_path / "o.csv"
+    predict = ("predict", tmp_path / "m", tmp_path / "t.csv", "--out", out, "--proba")
+    assert command(*predict)[0] == 0
+    head, *rows = out.read_text().split("\n")
+    assert "True" in head
+    assert {row.split(",")[0].strip('"') for row in rows if row} == {"True", "False"}
+
+
+def test_categories_of_large_files_have_means_of_the_target(tmp_path, command):
+    rng = np.random.default_rng(0)
+    level = rng.normal(size=150)
+    at = rng.integers(150, size=3000)
+    streets = [f"street {i} {'x' * 90}" for i in at]
+    table = pa.table({"street": streets, "size": rng.normal(size=3000), "rent": level[at]})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=1000)
+    fit = ("--target", "rent", "--no-test", "--components", "40", "--force")
+    means = []
+    for memory in ("1GB", "1MB"):
+        fitted = command(
+            "fit", tmp_path / "t.parquet", "--out", tmp_path / "m", *fit, "--max-memory", memory
+        )
+        assert fitted[0] == 0, fitted
+        means.append(nb.load(tmp_path / "m")._table.means[0])
+    small, large = (m - m.mean() for m in means)
+    np.testing.assert_allclose(large / large.std(), small / small.std(), atol=1e-9)
