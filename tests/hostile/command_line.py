@@ -165,7 +165,7 @@ REFUSED: dict[str, tuple[int, str]] = {
     "compare t.csv --components 3 --learners 4": (2, "split"),
     "compare t.csv --components 40 --learners 4 --methods URB-mean": (2, "rows"),
     "compare t.csv --kernel linear --sigma 2": (2, "no sigma"),
-    "compare t.csv --kernel precomputed": (2, "table of points"),
+    "compare t.csv --kernel precomputed": (2, "kernel matrix is square"),
     "compare t.csv --sigma -1": (2, "sigma"),
     "fit gap.csv --out m": (4, "--drop-missing"),
     "fit odd.csv --out m": (4, "'abc' in line 42"),

@@ -15,7 +15,7 @@ from nysboost.numerics.devices import block_bytes
 DIRECTION_ROWS = 2048  # rows, spread evenly, that give a node its direction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cut:
     """A cut of the rows of a node: those with uᵀd > s are above it."""
 

@@ -229,7 +229,7 @@ class Rows(RowStream):
     gather = staticmethod(gather)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _PreparedTask:
     """A task, ready for blocks like `template`, with the same rows of aligned tables."""
 

@@ -273,7 +273,7 @@ def _with_leaves(
     return found
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class FinalFit:
     """A trial's member, fitted to all rows when it is first asked for."""
 
