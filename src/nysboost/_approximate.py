@@ -15,8 +15,8 @@ from nysboost.kernels import Kernel, merge_parameters
 from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.budget import MAX_MEMORY, Budget
 from nysboost.numerics.messages import unknown
+from nysboost.numerics.parameters import RandomState, make_rng
 from nysboost.numerics.progress import report_progress
-from nysboost.numerics.random_state import RandomState, make_rng
 from nysboost.settings import LETTERS, Settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.frames import is_frame

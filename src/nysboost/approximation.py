@@ -13,18 +13,15 @@ from nysboost.boosting.state import Step, Trajectory
 from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify
 from nysboost.features.error_path import mixture_errors
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import EncodedMap, Encoder, FeatureMap
+from nysboost.features.feature_map import EncodedMap, Encoder, FeatureMap, make_triangular
 from nysboost.features.low_rank import LowRankMatrix
 from nysboost.features.nystrom import Mixture
-from nysboost.features.projection import make_triangular
 from nysboost.features.residual import ERRORS, Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, on_other_rows
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike
-from nysboost.numerics.indices import positions
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_count
-from nysboost.numerics.random_state import RandomState, make_rng
+from nysboost.numerics.parameters import RandomState, make_rng, positions, require_count
 
 
 class Approximation(LowRankMatrix):

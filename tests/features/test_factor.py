@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import nysboost as nb
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap
-from nysboost.features.moments import Moments, moments_of
-from nysboost.features.projection import BlockDiagonal
+from nysboost.features.feature_map import BlockDiagonal, FeatureMap
+from nysboost.features.linear import Moments, moments_of
 from nysboost.gram import make_gram
 from nysboost.numerics.budget import Budget
 from nysboost.rows.recognise import make_rows, make_stream

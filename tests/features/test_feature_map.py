@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.features.feature_map import FeatureMap, features_of
-from nysboost.features.projection import BlockDiagonal, make_triangular, product_with
+from nysboost.features.feature_map import (
+    BlockDiagonal,
+    FeatureMap,
+    features_of,
+    make_triangular,
+    product_with,
+)
 from nysboost.gram import make_gram
 from nysboost.numerics.budget import Budget
 from nysboost.rows.array_rows import ArrayRows

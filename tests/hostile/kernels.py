@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import polynomial_kernel
 
 import nysboost as nb
 from hostile import RNG, X, approximate, cases, close_to, gaussian, has_error, listed, standard
-from nysboost.kernels.warp import Quantiles
+from nysboost.kernels.metric import Quantiles
 
 INTEGERS = np.array([[0], [1], [200]], dtype=np.uint8)
 GRAM = gaussian(X, 0.3)

@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 import nysboost as nb
 from hostile import Case, X, Y, cases, close_to, finite, listed, refused
 from hostile.data import NO_TABLES
-from nysboost.kernels.warp import Quantiles
+from nysboost.kernels.metric import Quantiles
 
 LABELS = (Y > 0).astype(int)
 SMALL: dict[str, Any] = {"n_landmarks": 20, "random_state": 0}

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist
 
 import nysboost as nb
-from nysboost.kernels.warp import Quantiles
+from nysboost.kernels.metric import Quantiles
 from nysboost.rows.recognise import scan_rows
 
 KERNELS = [nb.Gaussian, nb.Matern, nb.Laplacian]

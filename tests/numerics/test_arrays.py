@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nysboost.numerics.arrays import place, take
-from nysboost.numerics.blocks import row_blocks
+from nysboost.numerics.budget import row_blocks
 
 
 @example(5, 10, 1)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nysboost.numerics.indices import positions
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_count, require_number, require_positive
+from nysboost.numerics.parameters import positions, require_count, require_number, require_positive
 
 
 def test_the_nearest_names_are_suggested_and_all_listed_where_none_is_near():

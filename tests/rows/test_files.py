@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import nysboost as nb
 from nysboost.rows import files
 from nysboost.rows.files import atomic_file, reserve
-from nysboost.rows.memory_maps import find_map, release_pages
+from nysboost.rows.lazy import find_map, release_pages
 
 
 @pytest.fixture

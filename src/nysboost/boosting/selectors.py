@@ -8,7 +8,7 @@ import numpy as np
 
 from nysboost.numerics import kmeans, kmedoids
 from nysboost.numerics.arrays import Array, Floats, Indices, epsilon, to_host
-from nysboost.numerics.tolerances import EPS, SUMMED, cutoff
+from nysboost.numerics.tolerances import EPS, SUMMED
 
 
 class Selector(Protocol):
@@ -67,7 +67,7 @@ def _squared_distances(residual: Array) -> tuple[Floats, float]:
     """Return the s×s squared distances of the columns, and the level of rounding in them."""
     products: Floats = to_host(residual.T @ residual)
     norms = np.diag(products).copy()
-    of_products = max(cutoff(len(norms), EPS), cutoff(SUMMED, epsilon(residual)))
+    of_products = max(len(norms) * EPS, SUMMED * epsilon(residual))
     rounding = of_products * float(norms.max())
 
     # ‖a‖² + ‖b‖² − 2⟨a, b⟩, in place: fresh memory costs as much as the arithmetic

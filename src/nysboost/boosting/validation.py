@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.features.feature_map import FeatureMap, features_of
+from nysboost.features.feature_map import BlockDiagonal, FeatureMap, features_of
 from nysboost.features.nystrom import Mixture
-from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import Gram, pool
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.arrays import Array, Floats, Indices, max_abs
 from nysboost.numerics.linalg import triangular_factor
-from nysboost.numerics.magnitudes import max_abs
-from nysboost.numerics.tolerances import cutoff
 
 
 class FeatureTable:
@@ -118,7 +115,7 @@ class ValidationSet:
         gram = self.table.gram
         largest = max_abs(gram.diag(self.cols))
         n_values = len(self.rows) * len(self.cols)
-        return cutoff(1, gram.eps) * largest * self.weight * float(np.sqrt(n_values))
+        return gram.eps * largest * self.weight * float(np.sqrt(n_values))
 
     def factor(self, p: int) -> Floats:
         """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1) at most."""

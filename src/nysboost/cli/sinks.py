@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
 from nysboost.numerics.messages import printable
-from nysboost.rows.files import atomic_path, refuse_no_place, write_npz
-from nysboost.rows.hdf5 import is_hdf5, refuse_full_disk
+from nysboost.rows.files import atomic_path, is_hdf5, refuse_full_disk, refuse_no_place, write_npz
 from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.files import IN_FOLDERS
 from nysboost.user_error import (

@@ -19,7 +19,7 @@ from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, Section, Table
 from nysboost.compare.peers import CONSTANT
 from nysboost.numerics.arrays import Floats
-from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.budget import spaced_indices
 from nysboost.plots import CoverageDisplay
 
 EXAMINED = 500

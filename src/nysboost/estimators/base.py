@@ -17,7 +17,7 @@ from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_e
 from nysboost.gram import make_gram
 from nysboost.kernels import merge_parameters
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
-from nysboost.numerics.random_state import make_rng
+from nysboost.numerics.parameters import make_rng
 from nysboost.rows.recognise import is_external, make_rows, make_stream, to_table
 from nysboost.rows.rows import RowStream
 from nysboost.settings import Settings

@@ -17,11 +17,10 @@ from nysboost.kernels import parameter_names
 from nysboost.kernels.distances import directions
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
-from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_count
-from nysboost.numerics.random_state import make_rng
+from nysboost.numerics.parameters import make_rng, require_count
 from nysboost.rows.lazy import gather
 
 QR_ROWS = 2**14

@@ -16,7 +16,7 @@ from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.budget import MAX_MEMORY, Budget
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.random_state import RandomState
+from nysboost.numerics.parameters import RandomState
 
 KernelLike = str | Kernel | Callable[..., Array]
 

@@ -17,7 +17,7 @@ from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, like
 from nysboost.numerics.linalg import fix_signs
 from nysboost.numerics.parameters import require_positive
-from nysboost.numerics.tolerances import EPS, cutoff
+from nysboost.numerics.tolerances import EPS
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.lazy import gather
 from nysboost.rows.recognise import to_table
@@ -113,7 +113,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         vectors = vectors[:, ::-1]
 
         # Components with variance beyond rounding
-        floor = cutoff(len(variances), EPS) * max(variances[0], 0.0)
+        floor = len(variances) * EPS * max(variances[0], 0.0)
         n_nonzero = int(np.count_nonzero(variances > floor))
         k = min(self.n_components or len(variances), max(1, n_nonzero))
         self._n_features_out = k

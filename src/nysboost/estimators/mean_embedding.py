@@ -20,9 +20,8 @@ from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse
 from nysboost.numerics.budget import as_bytes
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_count
+from nysboost.numerics.parameters import RandomState, make_rng, require_count
 from nysboost.numerics.progress import report_progress, track
-from nysboost.numerics.random_state import RandomState, make_rng
 from nysboost.rows.lazy import gather, map_rows
 from nysboost.rows.recognise import to_table
 from nysboost.tables.codes import Codes

@@ -12,7 +12,7 @@ from nysboost.features.feature_map import FeatureMap, features_of_block
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.blocks import slices
+from nysboost.numerics.budget import slices
 from nysboost.rows.driver import PairTask
 
 PART = 32

@@ -13,9 +13,9 @@ from nysboost.features.feature_pass import FeaturePass
 from nysboost.gram import Gram
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host
-from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.linalg import spectrum, triangular_factor
-from nysboost.numerics.tolerances import ROUNDING, cutoff
+from nysboost.numerics.tolerances import ROUNDING
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import BlockTask, Task
 from nysboost.rows.lazy import gather
@@ -184,7 +184,7 @@ class Factor:
         eigenvalues, basis = spectrum(factor.triangular(), self.weights, eps)
         sizes = np.abs(eigenvalues)
         largest = float(sizes.max(initial=0.0))  # none at all where every feature is zero
-        positive = np.flatnonzero(eigenvalues > cutoff(ROUNDING, eps) * largest)
+        positive = np.flatnonzero(eigenvalues > ROUNDING * eps * largest)
         rotation = basis[:, positive] * np.sqrt(eigenvalues[positive])
 
         total = float(sizes.sum())

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nysboost.features.projection import Product, diagonal_blocks
 from nysboost.gram import EntryCounter
 from nysboost.kernels import Evaluator
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array
+from nysboost.numerics.arrays import Array, block_bytes
 from nysboost.numerics.budget import Budget
-from nysboost.numerics.devices import block_bytes
 from nysboost.rows.driver import Cost, Plan, Task
 from nysboost.rows.sizes import WAITING
 
 if TYPE_CHECKING:
-    from nysboost.features.feature_map import FeatureMap
+    from nysboost.features.feature_map import FeatureMap, Product
     from nysboost.features.fused import FusedMap
 
 FUSED_ROWS = 2**14  # from here on a GPU's fused kernel pays for preparing it, about 1 ms
@@ -76,10 +74,7 @@ class FeatureTask(Task):
         # operands: Z, twice where it is prepared, and N
         is_computed = transform.landmarks.points is not None
         point = d if is_computed else 0
-        numbers_of_n = 0
-        for P in diagonal_blocks(transform.projection):
-            numbers_of_n += P.shape[0] * P.shape[1]
-        operands = itemsize * (2 * c * (point + 2) + numbers_of_n)
+        operands = itemsize * (2 * c * (point + 2) + transform.projection_size)
 
         # a row of a block: its coordinates, its kernel values and its features
         features_of_row = 2 * r

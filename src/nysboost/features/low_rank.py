@@ -14,14 +14,12 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap
-from nysboost.features.projection import BlockDiagonal
+from nysboost.features.feature_map import BlockDiagonal, FeatureMap
 from nysboost.gram import Gram, Landmarks, pool
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
-from nysboost.numerics.indices import positions
 from nysboost.numerics.linalg import spectrum
-from nysboost.numerics.parameters import require_count, require_number
+from nysboost.numerics.parameters import positions, require_count, require_number
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
 from nysboost.rows.lazy import gather
 from nysboost.rows.recognise import to_numbers

@@ -11,7 +11,7 @@ from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.tolerances import EXHAUSTED, ROUNDING, cutoff
+from nysboost.numerics.tolerances import EXHAUSTED, ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def _inverse_root(W: Array, rank: int, eps: float) -> Array:
     U = xp.flip(U, axis=1)
     refuse_indefinite(eigenvalues)
 
-    kept = eigenvalues[:rank] > cutoff(ROUNDING, eps) * eigenvalues[0]
+    kept = eigenvalues[:rank] > ROUNDING * eps * eigenvalues[0]
     k = int(xp.sum(xp.astype(kept, xp.int64)))
     return U[:, :k] / xp.sqrt(eigenvalues[:k])
 
@@ -73,5 +73,5 @@ def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
     """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
     diagonal = arrays.floats_on_host(gram.diag())
     missing = np.abs(diagonal - Factor(gram, learner).squared_norms())
-    rounding = cutoff(EXHAUSTED * max(1, learner.rank), gram.eps) * diagonal
+    rounding = EXHAUSTED * max(1, learner.rank) * gram.eps * diagonal
     return np.where(missing > rounding, missing, 0.0)

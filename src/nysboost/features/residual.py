@@ -19,7 +19,7 @@ from nysboost.features.feature_map import FeatureMap, features_of_block
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like
-from nysboost.numerics.tolerances import EPS, cutoff
+from nysboost.numerics.tolerances import EPS
 from nysboost.rows.driver import PairTask
 from nysboost.rows.lazy import gather
 
@@ -68,7 +68,7 @@ class Residual:
         if self._span is None or self._operator is None or self.shift != 0:
             return False
         size = 1 + _norm(self._span.W) * _norm(self._span.N) ** 2
-        rounding = cutoff(8, self.gram.eps) * size
+        rounding = 8 * self.gram.eps * size
         largest = float(self._operator.eigenvalues.max(initial=0.0))
         return largest <= 1 + rounding
 
@@ -131,7 +131,7 @@ class _Operator:
         """Return T of features with these N and W, and S the diagonal of weights."""
         # an orthonormal basis of the span, V θ^(−1/2) with Nᵀ W N = V θ Vᵀ
         theta, V = np.linalg.eigh(span.N.T @ span.W @ span.N)
-        kept = theta > cutoff(len(theta), EPS) * theta.max(initial=0.0)
+        kept = theta > len(theta) * EPS * theta.max(initial=0.0)
         V = V[:, kept]
         root = np.sqrt(theta[kept])
 

@@ -3,30 +3,63 @@
 from __future__ import annotations
 
 import copy
+import threading
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from nysboost.gram.counter import EntryCounter
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Columns, Evaluator, Kernel
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Indices
-from nysboost.numerics.blocks import slices
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.arrays import Array, Indices, max_abs
+from nysboost.numerics.budget import Budget, slices
 from nysboost.numerics.linalg import symmetric
-from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.tolerances import ALIKE, EPS
 from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.driver import BlockTask
+from nysboost.rows.driver import BlockTask, scan_size
 from nysboost.rows.lazy import gather
 from nysboost.rows.rows import Rows
-from nysboost.rows.sizes import TILE_COLS, TILE_ROWS, scan_size
+from nysboost.rows.sizes import TILE_COLS, TILE_ROWS
 from nysboost.rows.views import DroppedRows
 
 COMPARED_ROWS = 32
 """Rows whose kernel values are compared in float32 and float64."""
+
+
+class EntryCounter:
+    """How many kernel values have been evaluated, by all threads."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
+        self._lock = threading.Lock()
+
+    def add(self, n_rows: int, n_columns: int) -> None:
+        """Count the entries of a block."""
+        with self._lock:
+            self.count += int(n_rows) * int(n_columns)
+
+    def counted(self, evaluate: Evaluator) -> Evaluator:
+        """Return the same evaluator, with every value counted."""
+        return CountedEvaluator(evaluate, self)
+
+    def __reduce__(self) -> tuple[type[EntryCounter], tuple[int]]:
+        return EntryCounter, (self.count,)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedEvaluator(Evaluator):
+    """An evaluator that adds the number of its values to a counter."""
+
+    evaluate: Evaluator
+    counter: EntryCounter
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Return k(X, Z), shape (n, m)."""
+        values = self.evaluate(X, out)
+        self.counter.add(values.shape[0], values.shape[1])
+        return values
 
 
 class Gram(ABC):

@@ -11,9 +11,8 @@ import numpy as np
 
 from nysboost.kernels import Columns, Evaluator, Kernel
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Indices
-from nysboost.numerics.devices import describe_location
-from nysboost.numerics.indices import positions
+from nysboost.numerics.arrays import Array, Indices, describe_location
+from nysboost.numerics.parameters import positions
 from nysboost.rows.recognise import scan_rows
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, Sample, take_sample
 from nysboost.joint.joint_constants import ANCHOR, ERROR_ROWS, ROWS_PER_LANDMARK
-from nysboost.numerics.arrays import Array, Indices, like, namespace, take, to_host
+from nysboost.numerics.arrays import Array, Indices, like, namespace, positive_or_one, take, to_host
 from nysboost.numerics.linalg import norms, range_basis, times
-from nysboost.numerics.magnitudes import positive_or_one
-from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING, ROUNDING, cutoff
+from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING, ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +229,7 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
     errors = []
     for learner in learners:
         F = features_of(gram, learner.round_to(gram.eps))
-        rounding = cutoff(ROUNDING * max(1, learner.rank), gram.eps)
+        rounding = ROUNDING * max(1, learner.rank) * gram.eps
         errors.append(max(rounding, relative_error(sample.matrix, F)))
     return learners[int(np.argmin(errors))]
 

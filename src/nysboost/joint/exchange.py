@@ -30,7 +30,7 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.linalg import choose_largest, norms, pivoted_cholesky, range_basis
 from nysboost.numerics.threads import threads_for
-from nysboost.numerics.tolerances import EPS, NEAR_ROUNDING, SINGLE, cutoff
+from nysboost.numerics.tolerances import EPS, NEAR_ROUNDING, SINGLE
 
 
 def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, OptimalCore]:
@@ -99,7 +99,7 @@ def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, 
     F = floats_on_host(features_of(gram, learner, rows))
     residual = floats_on_host(gram.block(rows, rows)) - F @ F.T
 
-    floor = cutoff(len(rows), EPS) * float(np.diag(residual).max())
+    floor = len(rows) * EPS * float(np.diag(residual).max())
     pivots: Indices = rows[pivoted_cholesky(residual, choose_largest(floor), size)]
     return pivots, float(diagonal.sum())
 
@@ -138,7 +138,7 @@ def select_landmarks(core: OptimalCore, c: int, norm: float) -> tuple[Indices, b
         kept = kept[stay]
 
     before = error_outside(core.columns[:, :c], core.H)
-    rounding = (cutoff(rank, EPS) * norm_in_range) ** 2
+    rounding = (rank * EPS * norm_in_range) ** 2
     if not after < before - rounding:
         return np.arange(c), False
 

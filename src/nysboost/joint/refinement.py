@@ -23,10 +23,9 @@ from nysboost.joint.joint_constants import (
     WORTH,
 )
 from nysboost.kernels import Evaluator, Kernel
-from nysboost.numerics.arrays import Array, identity, like, namespace, to_host
+from nysboost.numerics.arrays import Array, identity, like, max_abs, namespace, to_host
 from nysboost.numerics.descent import descend
 from nysboost.numerics.linalg import norms, orthonormalise, range_basis, times
-from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.progress import current
 from nysboost.numerics.threads import threads_for
 from nysboost.numerics.tolerances import (
@@ -38,7 +37,6 @@ from nysboost.numerics.tolerances import (
     SHALLOW,
     SINGLE,
     SQUARABLE,
-    cutoff,
 )
 
 
@@ -267,7 +265,7 @@ def _multiply_root(V: Array, GV: Array) -> Array:
     H = V.T @ GV
     eigenvalues, Y = xp.linalg.eigh((H + H.T) / 2)
 
-    floor = cutoff(ROUNDING, EPS) * float(eigenvalues[-1])
+    floor = ROUNDING * EPS * float(eigenvalues[-1])
     unknown = int((to_host(eigenvalues) <= floor).sum())
     scaled = Y[:, unknown:] / xp.sqrt(eigenvalues[unknown:])
     F: Array = GV @ scaled

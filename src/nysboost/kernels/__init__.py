@@ -10,11 +10,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from nysboost.kernels.adapters import CallableKernel, SklearnKernel
+from nysboost.kernels.adapters import CallableKernel, Columns, SklearnKernel
 from nysboost.kernels.bandwidth import require_bandwidth
-from nysboost.kernels.base import Kernel
-from nysboost.kernels.columns import Columns
-from nysboost.kernels.evaluator import Evaluator
+from nysboost.kernels.base import Evaluator, Kernel
 from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Anova, Cosine, Linear, Polynomial
 from nysboost.kernels.radial import Gaussian, Laplacian, Matern, Radial

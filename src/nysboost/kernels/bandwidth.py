@@ -8,16 +8,14 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from nysboost.kernels.base import Kernel
-from nysboost.kernels.metric import Mapped
+from nysboost.kernels.base import Kernel, Mapped
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.indices import spaced_indices
-from nysboost.numerics.magnitudes import unit_of
+from nysboost.numerics.arrays import Array, Floats, unit_of
+from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.parameters import require_positive
-from nysboost.rows.driver import BlockTask
+from nysboost.rows.driver import BlockTask, scan_size
 from nysboost.rows.rows import Rows
-from nysboost.rows.sizes import MEDIAN_ROWS, scan_size
+from nysboost.rows.sizes import MEDIAN_ROWS
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
 """A positive number, or a rule that reads it off the data; None is the kernel's default."""

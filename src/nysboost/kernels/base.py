@@ -1,20 +1,41 @@
-"""The base class of kernels."""
+"""The base classes of kernels, and what evaluates them against points that are prepared once."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from nysboost.kernels.evaluator import Evaluator, Pairwise
+from nysboost.kernels.metric import Metric, PointMap
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.blocks import slices
-from nysboost.numerics.magnitudes import all_finite
+from nysboost.numerics.arrays import Array, Floats, all_finite
+from nysboost.numerics.budget import slices
 from nysboost.rows.rows import Rows
 
 DIAGONAL_ROWS = 64
 """Rows of a block whose diagonal is taken, where a kernel has no formula for k(x, x)."""
+
+
+class Evaluator(Protocol):
+    """x ↦ k(x, Z) for points Z, shape (m, d), that have been prepared."""
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Return k(X, Z), shape (n, m); it may be put in `out`, memory of that shape."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairwise(Evaluator):
+    """x ↦ f(x, Z) for a function of two sets of points, with nothing to prepare."""
+
+    function: Callable[[Array, Array], Array]
+    Z: Array
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
+        """Return f(X, Z), shape (n, m)."""
+        return self.function(X, self.Z)
 
 
 class Kernel:
@@ -154,3 +175,83 @@ def finite(kernel: Kernel, values: Array) -> Array:
             "the kernel's parameters."
         )
     return values
+
+
+# Kernels with a metric
+
+
+def _identity(X: Array) -> Array:
+    return X
+
+
+@dataclass(frozen=True, eq=False)
+class MappedEvaluator(Evaluator):
+    """x ↦ k(xA, Z) for points Z that have been mapped and prepared."""
+
+    evaluate: Evaluator
+    point_map: PointMap
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Return k(XA, Z), shape (n, m)."""
+        return self.evaluate(self.point_map(X), out)
+
+
+class Mapped(Kernel, ABC):
+    """k(xA, yA), a kernel of points under a metric A; k(x, x) = 1 unless said.
+
+    Final classes have `_between` or `_against_mapped`, `_pullback` and `_frequencies`, of mapped
+    points.
+    """
+
+    metric: Metric | None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.metric, Metric | None):  # an array: the map
+            object.__setattr__(self, "metric", Metric(self.metric))
+
+    def mapping(self, template: Array) -> Callable[[Array], Array]:
+        """Return X ↦ XA for points in the form of `template`."""
+        if self.metric is None:
+            return _identity
+        return self.metric.mapping(template)
+
+    def _against(self, Y: Array) -> Evaluator:
+        if self.metric is None:
+            return self._against_mapped(Y)
+        point_map = self.metric.mapping(Y)
+        return MappedEvaluator(self._against_mapped(point_map(Y)), point_map)
+
+    def diag(self, X: Array) -> Array:
+        """Return ones, shape (n,)."""
+        return arrays.like(np.ones(X.shape[0]), X)
+
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
+        if self.metric is None:
+            return self._pullback(X, Z, K, A)
+        point_map = self.metric.mapping(X)
+        of_mapped = self._pullback(point_map(X), point_map(Z), K, A)
+        return self.metric.pull_back(of_mapped, Z)
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
+        """Return ω of the plane waves whose mean is the kernel, shape (D, d)."""
+        if self.metric is None:
+            return self._frequencies(normals, uniforms)
+        if self.metric.warp is not None:
+            msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
+            raise ValueError(msg)
+        width = self.metric.width(normals.shape[1])
+        of_mapped = self._frequencies(normals[:, :width], uniforms)
+        return np.asarray(self.metric.pull_back(of_mapped, normals))
+
+    def _against_mapped(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y) for mapped points. A kernel that prepares something overrides it."""
+        return super()._against(Y)
+
+    @abstractmethod
+    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to mapped Z."""
+
+    def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
+        """Return the frequencies of plane waves of mapped points; this kernel has none."""
+        return super().frequencies(normals, uniforms)

@@ -21,12 +21,10 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from threadpoolctl import ThreadpoolController
 
-from nysboost.kernels.evaluator import Evaluator
+from nysboost.kernels.base import Evaluator
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array
-from nysboost.numerics.blocks import row_blocks
-from nysboost.numerics.in_place import apply_in_place, product_into
-from nysboost.numerics.magnitudes import positive_or_one
+from nysboost.numerics.arrays import Array, apply_in_place, positive_or_one, product_into
+from nysboost.numerics.budget import row_blocks
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
 
 Mask: TypeAlias = NDArray[np.bool_]

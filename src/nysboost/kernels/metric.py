@@ -1,20 +1,167 @@
-"""Metrics, linear maps of the inputs before a kernel, and the base class of kernels with one."""
+"""Maps of the inputs before a kernel: a metric, linear, and quantiles of features before it."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import diags_array
+from scipy.special import ndtri
 
-from nysboost.kernels.base import Kernel
-from nysboost.kernels.evaluator import Evaluator
-from nysboost.kernels.warp import Quantiles
-from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like
+from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like, namespace, to_host
 from nysboost.numerics.messages import format_value
+
+Pieces: TypeAlias = tuple[list[tuple[int, Floats]], Floats]
+"""For each feature, the number of its first piece and where its inner pieces begin; of all pieces
+the value where each begins, the height there, the slope and the largest height, (4, pieces)."""
+
+KNOTS = 512
+"""Values of a feature at most through which its function goes. From 10,000 log-normal numbers new
+ones came within .042 of their normal quantile with 128 knots, .029 with 512 and .027 with 2048."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles:
+    """x ↦ h(x), with h_j rising and linear between knots, from values to normal quantiles.
+
+    At a knot v it is Φ⁻¹(P(x_j < v) + ½ P(x_j = v)), with P the shares of the rows it was learned
+    from, so that any rising function of a feature leaves it as it is there. Beyond the outermost
+    knots the last piece goes on: h is one-to-one, and far rows stay far.
+
+    Parameters
+    ----------
+    knots, heights : tuples of d arrays of shape (q_j,)
+        For each feature, rising values and their normal quantiles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nysboost.kernels.metric import Quantiles
+    >>> quantiles = Quantiles.of(np.array([[1.0], [10.0], [1000.0]]))
+    >>> quantiles(np.array([[1.0], [10.0], [505.0], [1000.0]])).round(2).ravel()
+    array([-0.97,  0.  ,  0.48,  0.97])
+    >>> quantiles.inverse(np.array([[0.0]]))
+    array([[10.]])
+    """
+
+    knots: tuple[Floats, ...]
+    heights: tuple[Floats, ...]
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.knots, self.heights, strict=True)
+        if not all(v.shape == h.shape and _rises(v) and _rises(h) for v, h in pairs):
+            msg = "Knots and heights must be finite and rise together, as many of one as the other."
+            raise ValueError(msg)
+
+    @classmethod
+    def of(cls, X: Array) -> Quantiles:
+        """Learn from rows, shape (n, d)."""
+        pairs = [_knots(column) for column in to_host(X).astype(np.float64).T]
+        return cls(tuple(v for v, _ in pairs), tuple(h for _, h in pairs))
+
+    def __call__(self, X: Array) -> Array:
+        """Return h(x) of each row, shape (n, d)."""
+        return _through(self._forward, X)
+
+    def inverse(self, U: Array) -> Array:
+        """Return the rows that h takes to U, shape (n, d)."""
+        return _through(self._backward, U)
+
+    def slope(self, X: Array) -> Array:
+        """Return h'(x), the slope of the piece that each value is on, shape (n, d)."""
+        return _take_pieces(self._forward, X)[2, ...]
+
+    @cached_property
+    def _forward(self) -> Pieces:
+        return _make_pieces(self.knots, self.heights)
+
+    @cached_property
+    def _backward(self) -> Pieces:
+        return _make_pieces(self.heights, self.knots)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantiles) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[bytes, ...]:
+        return tuple(np.asarray(values).tobytes() for values in (*self.knots, *self.heights))
+
+
+TINY = 1e-270  # values below are zero to a warp: a slope between them would be out of range
+
+
+def _knots(values: Floats) -> tuple[Floats, Floats]:
+    """Return distinct values, evenly spread by rank where they are many, and their quantiles."""
+    told_apart = np.where(np.abs(values) < TINY, 0.0, values)
+    distinct, counts = np.unique(told_apart, return_counts=True)
+    counts_up_to = np.cumsum(counts)
+    heights = ndtri((counts_up_to - counts / 2) / len(values))
+    if len(distinct) <= KNOTS:
+        return distinct, heights
+
+    ranks = np.linspace(0, len(values) - 1, KNOTS).astype(np.intp)
+    kept = np.unique(np.searchsorted(counts_up_to, ranks, side="right"))
+    return distinct[kept], heights[kept]
+
+
+def _make_pieces(starts: Sequence[Floats], ends: Sequence[Floats]) -> Pieces:
+    """Return the pieces of the functions that go through these values and heights."""
+    first_pieces = []
+    tables = []
+    n_pieces = 0
+    for start, end in zip(starts, ends, strict=True):
+        with np.errstate(over="ignore"):  # a step that is out of range has no slope
+            rises = np.diff(end) / np.diff(start)
+
+        # the last piece goes on with the slope before it; of a single knot the slope is 0
+        slopes = np.append(rises, rises[-1:] if len(rises) else 0.0)
+        ceilings = np.append(end[1:-1], [np.inf, np.inf])[: len(end)]
+        tables.append(np.stack([start, end, slopes, ceilings]))
+
+        first_pieces.append((n_pieces, start[1:-1]))
+        n_pieces += len(start)
+    return first_pieces, np.concatenate(tables, axis=1)
+
+
+def _take_pieces(pieces: Pieces, X: Array) -> Array:
+    """Return value, height, slope and largest height of each value's piece, shape (4, n, d)."""
+    first_pieces, table = pieces
+    xp = namespace(X)
+    numbers = []
+    for j, (first, inner) in enumerate(first_pieces):
+        column = X[:, j] + 0.0  # PyTorch wants a copy
+        numbers.append(xp.searchsorted(like(inner, X), column, side="right") + first)
+    flat = xp.reshape(xp.stack(numbers, axis=1), (-1,))
+    taken = xp.take(like(table, X), flat, axis=1)
+    return xp.reshape(taken, (4, *X.shape))
+
+
+def _through(pieces: Pieces, X: Array) -> Array:
+    """Return each column after its piecewise linear function."""
+    found = _take_pieces(pieces, X)
+    start = found[0, ...]
+    height = found[1, ...]
+    slope = found[2, ...]
+    ceiling = found[3, ...]
+    with np.errstate(over="ignore", invalid="ignore"):  # out of range becomes infinite
+        line = height + slope * (X - start)
+        # what rounding adds at the end of a piece may not pass the beginning of the next
+        return namespace(X).minimum(line, ceiling)
+
+
+def _rises(values: Floats) -> bool:
+    if values.ndim != 1 or not np.isfinite(values).all():
+        return False
+    return bool((values[1:] > values[:-1]).all())
+
+
+# Metrics
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,80 +311,3 @@ class PointMap:
         if self.A.ndim == 1:
             return X * self.A
         return X @ self.A
-
-
-def _identity(X: Array) -> Array:
-    return X
-
-
-@dataclass(frozen=True, eq=False)
-class MappedEvaluator(Evaluator):
-    """x ↦ k(xA, Z) for points Z that have been mapped and prepared."""
-
-    evaluate: Evaluator
-    point_map: PointMap
-
-    def __call__(self, X: Array, out: Array | None = None) -> Array:
-        """Return k(XA, Z), shape (n, m)."""
-        return self.evaluate(self.point_map(X), out)
-
-
-class Mapped(Kernel, ABC):
-    """k(xA, yA), a kernel of points under a metric A; k(x, x) = 1 unless said.
-
-    Final classes have `_between` or `_against_mapped`, `_pullback` and `_frequencies`, of mapped
-    points.
-    """
-
-    metric: Metric | None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.metric, Metric | None):  # an array: the map
-            object.__setattr__(self, "metric", Metric(self.metric))
-
-    def mapping(self, template: Array) -> Callable[[Array], Array]:
-        """Return X ↦ XA for points in the form of `template`."""
-        if self.metric is None:
-            return _identity
-        return self.metric.mapping(template)
-
-    def _against(self, Y: Array) -> Evaluator:
-        if self.metric is None:
-            return self._against_mapped(Y)
-        point_map = self.metric.mapping(Y)
-        return MappedEvaluator(self._against_mapped(point_map(Y)), point_map)
-
-    def diag(self, X: Array) -> Array:
-        """Return ones, shape (n,)."""
-        return like(np.ones(X.shape[0]), X)
-
-    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        if self.metric is None:
-            return self._pullback(X, Z, K, A)
-        point_map = self.metric.mapping(X)
-        of_mapped = self._pullback(point_map(X), point_map(Z), K, A)
-        return self.metric.pull_back(of_mapped, Z)
-
-    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
-        """Return ω of the plane waves whose mean is the kernel, shape (D, d)."""
-        if self.metric is None:
-            return self._frequencies(normals, uniforms)
-        if self.metric.warp is not None:
-            msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
-            raise ValueError(msg)
-        width = self.metric.width(normals.shape[1])
-        of_mapped = self._frequencies(normals[:, :width], uniforms)
-        return np.asarray(self.metric.pull_back(of_mapped, normals))
-
-    def _against_mapped(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y) for mapped points. A kernel that prepares something overrides it."""
-        return super()._against(Y)
-
-    @abstractmethod
-    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to mapped Z."""
-
-    def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
-        """Return the frequencies of plane waves of mapped points; this kernel has none."""
-        return super().frequencies(normals, uniforms)

@@ -9,9 +9,8 @@ import numpy as np
 
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import number
-from nysboost.kernels.base import Kernel, finite
-from nysboost.kernels.evaluator import Evaluator
-from nysboost.kernels.metric import Mapped, Metric
+from nysboost.kernels.base import Evaluator, Kernel, Mapped, finite
+from nysboost.kernels.metric import Metric
 from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.parameters import require_number, require_positive
 from nysboost.rows.rows import Rows

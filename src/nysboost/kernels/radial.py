@@ -11,12 +11,11 @@ from scipy.special import gammaincinv, ndtr
 
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import RULES, Bandwidth, Scaled
+from nysboost.kernels.base import Evaluator
 from nysboost.kernels.distances import SquaredDistances
-from nysboost.kernels.evaluator import Evaluator
 from nysboost.kernels.metric import Metric
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.in_place import apply_in_place
+from nysboost.numerics.arrays import Array, Floats, apply_in_place
 from nysboost.numerics.tolerances import SMOOTHED
 from nysboost.rows.rows import Rows
 

@@ -8,11 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nysboost.kernels.metric import Metric
-from nysboost.kernels.warp import Quantiles
+from nysboost.kernels.metric import Metric, Quantiles
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, namespace
-from nysboost.numerics.magnitudes import positive_or_one
+from nysboost.numerics.arrays import Array, Floats, namespace, positive_or_one
 
 CONSTANT = 1e-12  # of its size: a feature with a smaller spread is constant but for rounding
 PRINCIPAL_ROWS = 2048  # rows that give principal components

@@ -37,8 +37,8 @@ from nysboost.learn.search.tuning import LANDMARKS
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
 from nysboost.numerics.budget import MAX_MEMORY
+from nysboost.numerics.parameters import RandomState, make_rng
 from nysboost.numerics.progress import current
-from nysboost.numerics.random_state import RandomState, make_rng
 from nysboost.numerics.threads import limit_threads, threads_of_samples
 from nysboost.rows.checks import refuse_unequal
 from nysboost.rows.driver import BlockTask

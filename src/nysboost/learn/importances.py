@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
-from nysboost.numerics.magnitudes import positive_or_one
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    positive_or_one,
+    to_host,
+)
 
 MOST_ROWS, MOST_NUMBERS = 500, 50_000
 """Importances use at most this many held-out rows, and as many numbers in all. 500 rows estimate an

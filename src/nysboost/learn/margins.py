@@ -14,7 +14,7 @@ import numpy as np
 from nysboost.features.factor import Factor
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.linalg import solve_positive
 from nysboost.rows.lazy import gather
 

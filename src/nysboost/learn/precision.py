@@ -8,7 +8,7 @@ import numpy as np
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.budget import spaced_indices
 from nysboost.rows.recognise import make_rows
 from nysboost.rows.rows import Rows, RowsView
 from nysboost.rows.sizes import PROBE_ROWS

@@ -17,10 +17,8 @@ from nysboost.learn.base import BaseLearner
 from nysboost.learn.distribution import MARGIN, calibrate_distribution
 from nysboost.learn.input import SMALLEST, drop_zero_weights
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, TableLike
-from nysboost.numerics.magnitudes import positive_or_one
-from nysboost.numerics.parameters import require_count
-from nysboost.numerics.random_state import RandomState, make_rng
+from nysboost.numerics.arrays import Array, Floats, TableLike, positive_or_one
+from nysboost.numerics.parameters import RandomState, make_rng, require_count
 from nysboost.rows.checks import refuse_unequal
 from nysboost.rows.lazy import is_lazy
 from nysboost.rows.recognise import to_numbers

@@ -12,12 +12,11 @@ from nysboost.features.feature_map import FeatureMap
 from nysboost.features.nystrom import Mixture
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Matern
-from nysboost.kernels.metric import Mapped
+from nysboost.kernels.base import Mapped
 from nysboost.learn.search.regimes import make_candidates
 from nysboost.learn.search.search import run_search
 from nysboost.methods import require_points
-from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, to_host
-from nysboost.numerics.magnitudes import positive_or_one
+from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, positive_or_one, to_host
 from nysboost.rows.checks import refuse_unequal
 from nysboost.settings import Settings
 

@@ -29,11 +29,17 @@ from nysboost.joint.core import optimal_core
 from nysboost.methods.in_sample import InSample
 from nysboost.methods.method_constants import BLOCK_BYTES, ROUNDS
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace
-from nysboost.numerics.blocks import row_blocks
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    like,
+    max_abs,
+    namespace,
+)
+from nysboost.numerics.budget import row_blocks
 from nysboost.numerics.linalg import range_basis
-from nysboost.numerics.magnitudes import max_abs
-from nysboost.numerics.tolerances import cutoff
 
 
 def strips(gram: Gram) -> Iterator[Array]:
@@ -52,7 +58,7 @@ def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa
     largest = (gram.n - c, gram.n - 1)
     eigenvalues, U = eigh((host + host.T) / 2, subset_by_index=largest)
 
-    kept = eigenvalues > cutoff(gram.n, gram.eps) * eigenvalues[-1]
+    kept = eigenvalues > gram.n * gram.eps * eigenvalues[-1]
     projection = like(U[:, kept] / np.sqrt(eigenvalues[kept]), G)
     return FeatureMap(gram.kernel, gram.landmarks(everything), projection)
 

@@ -14,7 +14,7 @@ from nysboost.gram import Gram, Landmarks
 from nysboost.methods.method_constants import CANDIDATES, SMALL_PRODUCTS, STEP
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
 from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky
-from nysboost.numerics.tolerances import EXHAUSTED, cutoff
+from nysboost.numerics.tolerances import EXHAUSTED
 
 
 class PartialFactor:
@@ -35,7 +35,7 @@ class PartialFactor:
         self.pivots: Indices = np.arange(0)
         self.updated = 0
         self.diag = to_host(gram.diag()).astype(np.float64)
-        self.floor = cutoff(EXHAUSTED * c, gram.eps) * float(self.diag.max())
+        self.floor = EXHAUSTED * c * gram.eps * float(self.diag.max())
 
     @property
     def rank(self) -> int:

@@ -26,12 +26,12 @@ from nysboost.numerics.arrays import (
     Indices,
     floats_on_host,
     like,
+    max_abs,
     namespace,
     to_host,
 )
 from nysboost.numerics.linalg import range_basis
-from nysboost.numerics.magnitudes import max_abs
-from nysboost.numerics.tolerances import CROSSING, cutoff
+from nysboost.numerics.tolerances import CROSSING
 
 Choice: TypeAlias = Callable[[Gram, int, np.random.Generator], Landmarks]
 Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
@@ -93,7 +93,7 @@ def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Arra
     xp = namespace(crossing)
     left, singular, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
 
-    rounding = cutoff(len(rows), gram.eps) * max_abs(gram.diag(rows.columns))
+    rounding = len(rows) * gram.eps * max_abs(gram.diag(rows.columns))
     smallest = max(CROSSING * float(singular[0]), rounding)
     k = int(np.sum(to_host(singular) > smallest))
     scaled = right[:k, :].T / singular[:k]

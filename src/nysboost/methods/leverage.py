@@ -21,7 +21,7 @@ from nysboost.methods.cholesky import random_pivots
 from nysboost.methods.method_constants import FALL_OF_RIDGE, OVERSAMPLING
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.linalg import triangular_inverse
-from nysboost.numerics.tolerances import EPS, ROUNDING, cutoff
+from nysboost.numerics.tolerances import EPS, ROUNDING
 from nysboost.rows.array_rows import ArrayRows
 
 
@@ -183,7 +183,7 @@ def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     learner = fit_learner(sample.gram, sample.gram.landmarks(pilot), len(pilot))
     Q, R = np.linalg.qr(floats_on_host(features_of(sample.gram, learner)))
     left, singular, _ = np.linalg.svd(R)
-    floor = cutoff(ROUNDING, EPS) * singular[0]
+    floor = ROUNDING * EPS * singular[0]
     rank = int(np.sum(singular[:c] > floor))
     V = Q @ left[:, :rank]
 

@@ -15,8 +15,8 @@ import numpy as np
 from nysboost.gram import Gram, Landmarks, take_sample
 from nysboost.methods.method_constants import BLOCK_BYTES, FALLEN, OVERRATED, SCORED_ROWS
 from nysboost.numerics.arrays import Floats, floats_on_host
-from nysboost.numerics.blocks import row_blocks
-from nysboost.numerics.tolerances import EXHAUSTED, cutoff
+from nysboost.numerics.budget import row_blocks
+from nysboost.numerics.tolerances import EXHAUSTED
 
 
 def nuclear_scores(gram: Gram, c: int, rng: np.random.Generator, row_cap: int) -> Landmarks:
@@ -46,7 +46,7 @@ class ScoredResidual:
         self.F: Floats = np.zeros((len(G), rank), order="F")
         self.pivots: list[int] = []
         self.diag = np.diag(G).astype(np.float64)
-        self.floor = cutoff(EXHAUSTED * c, eps) * float(self.diag.max())
+        self.floor = EXHAUSTED * c * eps * float(self.diag.max())
         self._compute_squares()
 
     @property

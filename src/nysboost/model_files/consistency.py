@@ -11,13 +11,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_map import BlockDiagonal, FeatureMap
 from nysboost.features.linear import LinearModel, LinearPredictor
 from nysboost.features.nystrom import Mixture
-from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import Gram, Landmarks
 from nysboost.kernels import CallableKernel, Kernel, Metric
-from nysboost.kernels.warp import Quantiles
+from nysboost.kernels.metric import Quantiles
 from nysboost.learn.distribution import (
     NORMAL_SCORES,
     Distribution,

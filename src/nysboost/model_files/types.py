@@ -14,13 +14,11 @@ from sklearn.base import BaseEstimator
 from nysboost import estimators, kernels, learn
 from nysboost._approximate import FrameEncoder
 from nysboost.approximation import Approximation
-from nysboost.features.feature_map import EncodedMap, FeatureMap
-from nysboost.features.linear import LinearModel, LinearPredictor
-from nysboost.features.moments import Moments
+from nysboost.features.feature_map import BlockDiagonal, EncodedMap, FeatureMap
+from nysboost.features.linear import LinearModel, LinearPredictor, Moments
 from nysboost.features.nystrom import Mixture
-from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import EntryCounter, Gram, KernelGram, Landmarks, PrecomputedGram
-from nysboost.kernels.warp import Quantiles
+from nysboost.kernels.metric import Quantiles
 from nysboost.learn.calibration import Calibration
 from nysboost.learn.distribution import Distribution, ResidualShape, VarianceScale
 from nysboost.learn.search.leaves import Leaves

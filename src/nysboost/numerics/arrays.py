@@ -14,6 +14,9 @@ from array_api_compat import device as device
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse, vstack
 
+from nysboost.numerics import arrays
+from nysboost.numerics.budget import CACHE_BYTES
+
 Array: TypeAlias = NDArray[np.floating[Any]]
 """A real array of any namespace, or a SciPy sparse matrix where a docstring says so."""
 
@@ -213,3 +216,98 @@ def epsilon(array: Array) -> float:
 def is_numpy(array: Array) -> bool:
     """Whether NumPy, or SciPy, computes with the array."""
     return is_sparse(array) or isinstance(array, np.ndarray)
+
+
+# Where an array lives
+
+
+DEVICE_BYTES = 2**30  # a block that keeps a GPU busy for longer than its kernels take to start
+
+
+def describe_location(array: Array) -> str:
+    """Return in words what kind of array it is and where it lives."""
+    if is_numpy(array):
+        return "a NumPy array"
+    return f"a {library(array).replace('torch', 'PyTorch')} array on {device(array)}"
+
+
+def on_device(array: Array) -> bool:
+    """Whether the array is in the memory of a device, not in that of the processor."""
+    return not is_numpy(array) and "cpu" not in str(device(array)).lower()
+
+
+def block_bytes(array: Array) -> int:
+    """Return the size of a block that suits where the array lives."""
+    return DEVICE_BYTES if on_device(array) else CACHE_BYTES
+
+
+def free_bytes(array: Array) -> int:
+    """Return the free memory of the device where an array of PyTorch or CuPy lives."""
+    if compat.is_torch_array(array):
+        import torch
+
+        return int(torch.cuda.mem_get_info(array.device)[0])
+    import cupy  # type: ignore[import-not-found]
+
+    return int(cupy.cuda.runtime.memGetInfo()[0])
+
+
+# Magnitudes
+
+
+def max_abs(array: Array) -> float:
+    """Return the size of the largest entry of an array or sparse matrix, 0 where there is none."""
+    values = entries(array)
+    xp = namespace(values)
+    return float(xp.max(xp.abs(values))) if 0 not in values.shape else 0.0
+
+
+def unit_of(array: Array) -> float:
+    """Return the power of two just below the largest entry, in whose units squares are in range."""
+    largest = max_abs(array)
+    return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
+
+
+def positive_or_one(values: NDArray[Any]) -> Floats:
+    """Return the values with 1 in the place of those that are not positive, to divide by."""
+    return np.where(values > 0, values, 1.0)
+
+
+def column_sizes(values: Array) -> Floats:
+    """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
+    if arrays.is_sparse(values):
+        found: Floats = abs(values).max(axis=0).toarray().ravel()  # of a sparse array 1-d
+        return found
+    xp = arrays.namespace(values)
+    return arrays.floats_on_host(xp.maximum(xp.max(values, axis=0), -xp.min(values, axis=0)))
+
+
+def all_finite(values: Array) -> bool:
+    """Whether an array has neither NaN nor infinity, by its sum first, which needs no mask."""
+    xp = arrays.namespace(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(xp.isfinite(xp.sum(values))) or bool(xp.all(xp.isfinite(values)))
+
+
+# Results that are written into an array that exists
+
+
+def apply_in_place(function: str, array: Array, *args: Any) -> Array:
+    """Apply a namespace's elementwise function, into `array` itself where `out=` exists."""
+    operation: Callable[..., Array] = getattr(namespace(array), function)
+    try:
+        with np.errstate(under="ignore"):  # a kernel value that is 0 is no error
+            return operation(array, *args, out=array)
+    except TypeError:
+        return operation(array, *(like(arg, array) for arg in args))
+
+
+def product_into(A: Array, B: Array, out: Array | None) -> Array:
+    """Return A @ B, in `out` if it is given, without a temporary where the namespace allows it."""
+    if out is None:
+        return A @ B
+    try:
+        namespace(out).matmul(A, B, out=out)
+    except TypeError:
+        out[...] = A @ B
+    return out

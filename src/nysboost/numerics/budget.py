@@ -1,19 +1,22 @@
-"""Working memory and cores that a computation may use."""
+"""Working memory and cores that a computation may use, and the blocks of rows that fit them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 MAX_MEMORY = 2**30  # working memory of a pass, beyond what goes in and what comes out
 
 
-UNITS = {"": 1, **{f"{p}B": 1000**i for i, p in enumerate(["", "K", "M", "G", "T"])}}
-
-
-UNITS |= {f"{p}IB": 1024**i for i, p in enumerate(["K", "M", "G", "T"], start=1)}
+UNITS = {
+    "": 1, "B": 1,
+    "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,3 +53,25 @@ def keep_freed_memory() -> None:
     It learns from the largest piece below 32 MB that is freed.
     """
     np.empty(2**25 - 2**16, dtype=np.uint8)
+
+
+# Blocks of rows
+
+CACHE_BYTES = 8 * 2**20  # kernel values that stay in a core's cache between passes over them
+
+
+def slices(start: int, stop: int, size: int) -> Iterator[slice]:
+    """Cut range(start, stop) into slices of `size`."""
+    return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
+
+
+def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
+    """Cut range(n) into slices of which each takes about `budget` bytes."""
+    size = max(1, budget // max(1, row_bytes))
+    # whole multiples of 64 rows keep matrix products on their fast path
+    return slices(0, n, size // 64 * 64 or size)
+
+
+def spaced_indices(n: int, at_most: int) -> NDArray[np.intp]:
+    """Return evenly spread positions in range(n): a sample that needs no random numbers."""
+    return np.linspace(0, n - 1, min(n, at_most)).astype(np.intp)

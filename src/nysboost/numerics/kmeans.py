@@ -8,11 +8,9 @@ import numpy as np
 from scipy.sparse import csc_array, csr_matrix
 
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.blocks import row_blocks
-from nysboost.numerics.devices import block_bytes
-from nysboost.numerics.magnitudes import max_abs, unit_of
-from nysboost.numerics.tolerances import EPS, SUMMED, cutoff
+from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, max_abs, unit_of
+from nysboost.numerics.budget import row_blocks
+from nysboost.numerics.tolerances import EPS, SUMMED
 
 FEW_ITER = 5  # rounds, where centres are a start: joint on MNIST, 12: the same error to 0.1 %
 MAX_ITER = 300  # rounds at most, as in scikit-learn; few runs come near
@@ -48,7 +46,7 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
         together, trials = AT_ONCE, TRIALS_AT_ONCE
 
     # losses that differ by less are equal
-    summed = max(cutoff(n, EPS), cutoff(SUMMED, arrays.epsilon(squared)))
+    summed = max(n * EPS, SUMMED * arrays.epsilon(squared))
     rounding = n * summed * float(squared.max())
 
     chosen = np.empty(k, dtype=np.intp)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csc_array
 
-from nysboost.numerics.arrays import Floats, Indices
-from nysboost.numerics.magnitudes import positive_or_one
+from nysboost.numerics.arrays import Floats, Indices, positive_or_one
 
 
 def pam(distances: Floats, k: int) -> Indices:

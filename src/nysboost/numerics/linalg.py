@@ -9,11 +9,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.blocks import row_blocks
-from nysboost.numerics.magnitudes import max_abs
+from nysboost.numerics.arrays import Array, Floats, Indices, max_abs
+from nysboost.numerics.budget import row_blocks
 from nysboost.numerics.threads import threads_for
-from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING, cutoff
+from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING
 
 
 def triangular_factor(*blocks: Array) -> Floats:
@@ -67,8 +66,8 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     rest = xp.astype(A, xp.float64) / scale
     turn = arrays.like(np.eye(A.shape[1]), rest)
 
-    rounding_of_entries = cutoff(ROUNDING, arrays.epsilon(A))
-    rounding_of_sums = cutoff(A.shape[1], arrays.epsilon(rest))
+    rounding_of_entries = ROUNDING * arrays.epsilon(A)
+    rounding_of_sums = A.shape[1] * arrays.epsilon(rest)
     smallest = max(rounding_of_entries, rounding_of_sums)
 
     Q = rest[:, :0]
@@ -148,7 +147,7 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
     The triangular factor of Z = Q R has shape (K, K), the diagonal of S, `weights`, (K,).
     """
     _, s, Vt = np.linalg.svd(factor, full_matrices=False)
-    kept = s > cutoff(len(weights), eps) * s[0]
+    kept = s > len(weights) * eps * s[0]
     s = s[kept]
     Vt = Vt[kept]
 

@@ -44,8 +44,3 @@ NOTHING_LEFT = 1e-20  # little more than rounding
 NEAR_ROUNDING = 1e-8  # an error below which a fitted core has lost digits (solar: 1e-11, not 4e-15)
 SUFFICIENT = 1e-3  # share of the predicted decrease that a step has to reach
 NOTHING = 1e-9  # a predicted decrease that is not worth an evaluation
-
-
-def cutoff(size: int, eps: float) -> float:
-    """Return the cut-off eps·size, relative to the largest eigen- or singular value."""
-    return eps * size

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.blocks import row_blocks
-from nysboost.numerics.devices import block_bytes
+from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes
+from nysboost.numerics.budget import row_blocks
 
 DIRECTION_ROWS = 2048  # rows, spread evenly, that give a node its direction
 

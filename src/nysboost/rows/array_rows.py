@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from nysboost.numerics.arrays import Array, Floats, Indices, as_float, is_sparse, take
-from nysboost.numerics.blocks import slices
-from nysboost.rows.memory_maps import find_map, release_pages
+from nysboost.numerics.budget import slices
+from nysboost.rows.lazy import find_map, release_pages
 from nysboost.rows.rows import Rows
 from nysboost.rows.sizes import TAKEN_ROWS
 

@@ -7,8 +7,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, dense, entries, to_host
-from nysboost.numerics.magnitudes import all_finite
+from nysboost.numerics.arrays import Array, all_finite, dense, entries, to_host
 
 
 class NotFiniteError(ValueError):

@@ -19,10 +19,16 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, as_float, is_sparse
-from nysboost.numerics.devices import describe_location
-from nysboost.numerics.indices import spaced_indices
-from nysboost.numerics.magnitudes import column_sizes
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    as_float,
+    column_sizes,
+    describe_location,
+    is_sparse,
+)
+from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import limit_threads
 from nysboost.rows.array_rows import ArrayRows

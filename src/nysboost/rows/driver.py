@@ -16,11 +16,10 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from nysboost.numerics.arrays import Array, is_numpy, take
-from nysboost.numerics.blocks import slices
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.budget import Budget, slices
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import mark_worker_thread, one_blas_thread, usable_threads
-from nysboost.rows.sizes import ENDLESS, TILE_COLS, TILE_ROWS, WAITING
+from nysboost.rows.sizes import ENDLESS, SCAN_BYTES, TILE_COLS, TILE_ROWS, WAITING
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -140,6 +139,19 @@ def run_blocks(function: Callable[[slice], R], n: int, plan: Plan) -> Iterator[R
     blocks = plan.cut(n)
     threads = plan.threads if len(blocks) > 1 else 1
     return in_order(function, blocks, threads)
+
+
+class Wide(Protocol):
+    """Anything that says how many columns it has."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+
+
+def scan_size(rows: Wide) -> int:
+    """Return how many rows of a table a scan holds at a time."""
+    return max(1, SCAN_BYTES // (8 * rows.n_features))
 
 
 # Tasks

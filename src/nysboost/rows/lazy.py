@@ -1,16 +1,18 @@
-"""Values that come later: computed when they are asked for, as Dask's are, or block by block.
+"""Values that are not in memory: computed when they are asked for, as Dask's are, or in a file.
 
 Dask is imported when a collection comes in, never before.
 """
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 from uuid import uuid4
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import Array, library
@@ -109,3 +111,32 @@ def counted_from(start: int, what: str) -> Iterator[None]:
             msg = f"{error} (Rows are counted from row {start} of {what}.)"
             raise ValueError(msg) from error
         raise
+
+
+MemoryMap: TypeAlias = np.memmap[Any, Any]
+
+
+def find_map(array: object) -> MemoryMap | None:
+    """Return the memory map that the array is, or is a view of; None if it is not in a file."""
+    owner = array
+    while isinstance(owner, np.ndarray):
+        if isinstance(owner.base, mmap.mmap):
+            return owner if isinstance(owner, np.memmap) else None
+        owner = owner.base
+    return None
+
+
+def release_pages(array: NDArray[np.generic]) -> None:
+    """Let the system drop the array's pages; what was written to them stays in the file."""
+    owner = find_map(array)
+    if owner is None or owner.mode == "c" or array.size == 0:
+        return
+    file = owner.base
+    if not isinstance(file, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+
+    # the array's bytes, counted from the start of the map, and from the start of a page
+    origin, _ = byte_bounds(np.frombuffer(file, dtype=np.uint8))
+    low, high = byte_bounds(array)
+    first = (low - origin) // mmap.PAGESIZE * mmap.PAGESIZE
+    file.madvise(mmap.MADV_DONTNEED, first, high - origin - first)

@@ -14,12 +14,12 @@ from nysboost.numerics.arrays import (
     SUPPORTED,
     Floats,
     as_float,
+    column_sizes,
     is_sparse,
     is_supported,
     sum_duplicates,
 )
-from nysboost.numerics.indices import spaced_indices
-from nysboost.numerics.magnitudes import column_sizes
+from nysboost.numerics.budget import spaced_indices
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.checks import (
     has_rows,
@@ -29,11 +29,11 @@ from nysboost.rows.checks import (
     refuse_wrong_shape,
 )
 from nysboost.rows.dask_rows import DaskRows, recognise_dask, survey_rows
+from nysboost.rows.driver import scan_size
 from nysboost.rows.iterated_rows import IteratedRows
-from nysboost.rows.lazy import is_lazy
-from nysboost.rows.memory_maps import find_map
+from nysboost.rows.lazy import find_map, is_lazy
 from nysboost.rows.rows import Rows, RowStream
-from nysboost.rows.sizes import MEDIAN_ROWS, PROBE_ROWS, scan_size
+from nysboost.rows.sizes import MEDIAN_ROWS, PROBE_ROWS
 from nysboost.rows.stored_rows import StoredRows
 
 Given: TypeAlias = Any

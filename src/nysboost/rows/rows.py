@@ -25,7 +25,7 @@ from nysboost.numerics.arrays import (
     stack_tables,
     take,
 )
-from nysboost.numerics.blocks import slices
+from nysboost.numerics.budget import slices
 from nysboost.rows.checks import refuse_non_finite, refuse_unequal
 from nysboost.rows.driver import BlockFunction, PairTask, Plan, Task, run_blocks
 from nysboost.rows.groups import GroupedBlock, apply_to_groups, cut_blocks, sort_by_group

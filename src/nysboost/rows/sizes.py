@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 WAITING = 4  # results for each thread that may wait until they are used in the order of the rows
 ENDLESS = 2**30  # rows that are assumed where only the end of a stream tells their number
 TILE_ROWS, TILE_COLS = 512, 4096  # pairs of rows in a tile, 16 MB: sums over it cost nothing
@@ -13,16 +11,3 @@ PROBE_ROWS = 256  # rows, spread evenly, on which a kernel is looked at before a
 MEDIAN_ROWS = 1000  # rows, spread evenly, whose median distance stands for that of all
 TAKEN_ROWS = 512  # rows taken together from a memory map: 32 MB, if each is on a page of its own
 STORED_ROWS = 1024  # rows that are read together from a store that does not say how it is chunked
-
-
-class Wide(Protocol):
-    """Anything that says how many columns it has."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-
-
-def scan_size(rows: Wide) -> int:
-    """Return how many rows of a table a scan holds at a time."""
-    return max(1, SCAN_BYTES // (8 * rows.n_features))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.numerics.arrays import Array, Indices, as_float
-from nysboost.numerics.blocks import slices
+from nysboost.numerics.budget import slices
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.sizes import FEW_ROWS, SCAN_BYTES, STORED_ROWS
 

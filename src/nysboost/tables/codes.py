@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Floats, Indices
-from nysboost.numerics.magnitudes import column_sizes
+from nysboost.numerics.arrays import Floats, Indices, column_sizes
 from nysboost.rows.checks import refuse_unequal
 from nysboost.rows.lazy import code_parts, code_table, compute_parts
 from nysboost.rows.recognise import make_rows

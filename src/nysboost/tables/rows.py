@@ -12,8 +12,9 @@ from sklearn.utils.sparsefuncs import csc_median_axis_0
 from sklearn.utils.validation import _check_feature_names, validate_data
 
 from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
-from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.budget import spaced_indices
 from nysboost.rows.checks import NotFiniteError, has_rows, refuse_unequal
+from nysboost.rows.driver import scan_size
 from nysboost.rows.lazy import compute_parts, is_lazy
 from nysboost.rows.recognise import (
     is_external,
@@ -22,7 +23,7 @@ from nysboost.rows.recognise import (
     scan_rows,
     to_table,
 )
-from nysboost.rows.sizes import MEDIAN_ROWS, scan_size
+from nysboost.rows.sizes import MEDIAN_ROWS
 from nysboost.rows.views import EncodedRows
 from nysboost.tables.codes import Codes, TrainingCodes, refuse_far
 from nysboost.tables.frames import is_frame, list_column_names, read_columns, to_narwhals

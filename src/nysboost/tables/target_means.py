@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.numerics.arrays import Floats
-from nysboost.numerics.magnitudes import positive_or_one
+from nysboost.numerics.arrays import Floats, positive_or_one
 
 FOLDS = 5
 """Parts of the rows; the mean of the target for a row comes from those that it is not in."""

@@ -15,8 +15,7 @@ from nysboost.kernels.scaling import Scale, Scaling
 from nysboost.learn.search import tuning
 from nysboost.learn.search.loss import Point, TrainingRows
 from nysboost.learn.search.training import minimise_loss
-from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take
-from nysboost.numerics.devices import on_device
+from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, on_device, take
 from nysboost.numerics.kmeans import FEW_ITER, clusters
 from nysboost.numerics.progress import Progress
 from nysboost.rows.array_rows import ArrayRows

@@ -21,10 +21,16 @@ from scipy.linalg import lapack
 
 from nysboost.learn.search.tuning import LEAF_ROWS, NEAREST
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, namespace
-from nysboost.numerics.blocks import slices
-from nysboost.numerics.budget import Budget
-from nysboost.numerics.devices import block_bytes, free_bytes, on_device
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    block_bytes,
+    free_bytes,
+    namespace,
+    on_device,
+)
+from nysboost.numerics.budget import Budget, slices
 from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import one_blas_thread, usable_threads

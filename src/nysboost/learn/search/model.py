@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from nysboost.features.linear import LinearModel, LinearPredictor
-from nysboost.features.moments import Moments, moments_of
+from nysboost.features.linear import LinearModel, LinearPredictor, Moments, moments_of
 from nysboost.learn.search import tuning
 from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block
 from nysboost.learn.search.loss import TrainingRows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, namespace
-from nysboost.numerics.blocks import row_blocks
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.budget import Budget, row_blocks
 from nysboost.numerics.linalg import triangular_factor
-from nysboost.rows.driver import BlockTask
-from nysboost.rows.sizes import scan_size
+from nysboost.rows.driver import BlockTask, scan_size
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nysboost.kernels import Anova, Gaussian, Matern, make_kernel
-from nysboost.kernels.metric import Mapped
+from nysboost.kernels.base import Mapped
 from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import (
     SCALINGS,

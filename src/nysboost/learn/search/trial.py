@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nysboost.features.feature_map import FeatureMap
-from nysboost.features.linear import LinearModel, LinearPredictor
-from nysboost.features.moments import Moments, moments_of
+from nysboost.features.linear import LinearModel, LinearPredictor, Moments, moments_of
 from nysboost.kernels.scaling import Scale
 from nysboost.learn.search import tuning
 from nysboost.learn.search.candidates import Candidate, Solution
