@@ -8,9 +8,9 @@ from scipy.special import log_softmax
 from sklearn.base import clone
 
 import nysboost as nb
+from nysboost.learn.base import float32_suffices
 from nysboost.learn.calibration import calibrate
-from nysboost.learn.importances import HeldOutRows, permutation_importances
-from nysboost.learn.precision import float32_suffices
+from nysboost.learn.report import HeldOutRows, permutation_importances
 from nysboost.learn.search.search import SearchResult
 from nysboost.rows.recognise import make_rows
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
@@ -16,42 +17,44 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.approximation import Approximation
 from nysboost.estimators.estimator import Estimator, KernelLike
-from nysboost.estimators.fitting import fit_method
 from nysboost.features.nystrom import Mixture
 from nysboost.gram import KernelGram
-from nysboost.learn.importances import HeldOutRows, permutation_importances
 from nysboost.learn.input import (
-    blocks_of,
+    SAID_OF_GROUPS,
+    TrainingTable,
     candidates_for,
     check_settings,
     check_weights,
-    drop_zero_weights,
+    groups_of_splits,
+    read_blocks,
     take_buffer,
     unit_of_weights,
+    warn_if_unsorted,
 )
-from nysboost.learn.precision import Float64Rows, float32_suffices
+from nysboost.learn.report import HeldOutRows, describe, permutation_importances
 from nysboost.learn.search.data import uses_folds
 from nysboost.learn.search.model import Member
 from nysboost.learn.search.search import SearchResult, run_search
 from nysboost.learn.search.tuning import LANDMARKS
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
-from nysboost.numerics.budget import MAX_MEMORY
+from nysboost.numerics.budget import MAX_MEMORY, Budget, spaced_indices
 from nysboost.numerics.parameters import RandomState, make_rng
 from nysboost.numerics.progress import current
 from nysboost.numerics.threads import limit_threads, threads_of_samples
 from nysboost.rows.checks import refuse_unequal
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.recognise import make_rows
-from nysboost.rows.rows import Rows
+from nysboost.rows.rows import Rows, RowsView
+from nysboost.rows.sizes import PROBE_ROWS
 from nysboost.tables.piecewise import with_codes
 from nysboost.tables.rows import fit_rows, new_rows
 
 VARIANCE_BYTES = 2**25
 """Bytes of features that are held while variances are evaluated."""
 
-SHOWN = 4
-"""Candidates and columns that a summary names."""
+NEGLIGIBLE_CHANGE = 0.01
+"""float32 may change predictions by this share of their error, and squared errors by 1e-4."""
 
 A = TypeVar("A", bound=NDArray[Any])
 
@@ -71,6 +74,8 @@ class BaseLearner(Estimator):
     local: bool | int | str = "auto"
     missing: str = "fill"
     ids: str = "drop"
+    cv: Sequence[tuple[ArrayLike, ArrayLike]] | str | None = None
+    max_time: float | None = None
     max_memory: int | str = MAX_MEMORY
     n_jobs: int | None = None
     verbose: int | None = None
@@ -85,42 +90,39 @@ class BaseLearner(Estimator):
 
     # Fitting
 
-    @fit_method
-    def fit(
+    def _fit_any(
         self,
-        X: TableLike | Iterator[tuple[TableLike, TableLike]],
-        y: TableLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        X: TableLike | Iterator[Any],
+        y: TableLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | str | None,
     ) -> Self:
-        """Find landmarks, metric and weights, and calibrate intervals or probabilities.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame, CSR matrix, memory map, HDF5 or Zarr array, GPU array
-            Training rows, shape (n, d); or an iterator of pairs (X, y), with y left out.
-        y : array-like of shape (n,), or (n, t) for a regressor
-            Targets, or labels of any type.
-        sample_weight : array-like of shape (n,) or None
-            How often each row counts.
-        """
+        """Fit to a table, or to the first blocks of an iterator, to which the others are added."""
         check_settings(self)
+        of_splits = groups_of_splits(self.cv)
+        if of_splits is not None:
+            if groups is not None:
+                raise ValueError("Held-out rows are chosen by groups or by the splits of cv.")
+            groups = of_splits
         if not isinstance(X, Iterator):
-            self._fit(X, y, sample_weight)
+            self._fit(TrainingTable.of(X, y, sample_weight, groups))
             return self
         if y is not None:
             raise ValueError("X is an iterator, whose blocks (X, y) have targets: leave y out.")
+        if groups is not None:
+            raise ValueError("X is an iterator, whose rows have no groups: leave groups out.")
 
-        first, rest = take_buffer(blocks_of(X, sample_weight))
-        self._fit(*first)
-        for block, targets, weights in rest:
-            self._add(block, targets, weights)
+        blocks = read_blocks(X, sample_weight)
+        self._fit(take_buffer(blocks))
+        for block in blocks:
+            self._add(block)
         return self
 
-    def _fit(self, X: TableLike, y: TableLike | None, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, table: TrainingTable) -> None:
         """Fit to a table."""
         raise NotImplementedError
 
-    def _add(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None) -> None:
+    def _add(self, table: TrainingTable) -> None:
         """Add the rows of a table to the fitted model."""
         raise NotImplementedError
 
@@ -141,36 +143,41 @@ class BaseLearner(Estimator):
             return None
         return np.full(n, 1 / self._weight_unit)
 
-    def _learn(
-        self,
-        X: TableLike,
-        Y: Floats,
-        weights: Floats | None,
-        *,
-        local: bool | int | str,
-    ) -> SearchResult:
+    def _learn(self, table: TrainingTable, *, local: bool | int | str) -> SearchResult:
         """Run the search with targets of shape (n, t), and keep its result."""
-        rows: Rows = fit_rows(self, X, self.missing, Y, weights)
-        refuse_unequal(rows.n, Y.shape[0])
-        groups = candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
+        rows: Rows = fit_rows(self, table.X, self.missing, table.y, table.weights)
+        refuse_unequal(rows.n, len(table.y))
+        if table.groups is not None:
+            refuse_unequal(rows.n, len(table.groups), SAID_OF_GROUPS)
+        cv = self.cv if isinstance(self.cv, str) else None
+        if cv == "time":
+            warn_if_unsorted(table.X, self.schema_)
+
+        candidates = candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
         budget = self._budget()
-        rng = make_rng(self.random_state)
-        c = LANDMARKS if isinstance(self.n_components, str) else self.n_components
+        c = LANDMARKS
+        if not isinstance(self.n_components, str):
+            c = self.n_components
 
         # few rows are too few for threads: 1,000 on two cores take 1.6 s, not 3; of more rows too
         # many threads wait for each other: kin40k on 16 cores 18 s, not 40, pol on two 20, not 26
-        fewer = limit_threads(1) if uses_folds(rows.n) else threads_of_samples(budget)
+        fewer: AbstractContextManager[None] = threads_of_samples(budget)
+        if uses_folds(rows.n):
+            fewer = limit_threads(1)
         with limit_threads(budget.threads), fewer:
             fitted = run_search(
                 rows,
-                Y,
-                weights,
-                groups,
+                table.y,
+                table.weights,
+                candidates,
                 min(c, rows.n),
-                rng,
+                make_rng(self.random_state),
                 local=local,
                 budget=budget,
                 work=current(),
+                row_groups=table.groups,
+                cv=cv,
+                max_time=self.max_time,
             )
             fitted = self._finish(fitted)
             self._keep(fitted, rows)
@@ -184,25 +191,27 @@ class BaseLearner(Estimator):
         """Set the fitted attributes."""
         self._members: list[Member] = list(fitted.members)
         mixture = [member for member in self._members if member.weight > 0]
-        leaves = [member.leaves for member in mixture if member.leaves is not None]
         self.mixture_weights_ = np.array([member.weight for member in mixture])
         self.candidates_ = fitted.notes
         self.n_components_ = max(len(member.model.features.landmarks) for member in mixture)
-        self.n_local_rows_ = max((int(one.V.shape[0]) for one in leaves), default=0)
+        self.n_local_rows_ = 0
+        for member in mixture:
+            if member.leaves is not None:
+                self.n_local_rows_ = max(self.n_local_rows_, int(member.leaves.V.shape[0]))
 
         # the member with the largest weight
         best = mixture[int(np.argmax(self.mixture_weights_))]
         self.kernel_ = best.model.kernel
         self.components_ = best.model.landmarks
-        gram = KernelGram(with_codes(rows, best.codes), self.kernel_, self._budget())
-        mixture_of_one = Mixture((best.model.features,), np.ones(1))
-        self.approximation_ = Approximation(gram, mixture_of_one)
+        self.approximation_ = _approximation_of(best, rows, self._budget())
 
-        # what held-out rows say
+        # held-out errors of each target
         squared = (fitted.truth - fitted.mean) ** 2
-        error = np.sqrt(np.average(squared, axis=0, weights=fitted.weights))
-        self.validation_error_ = float(np.sqrt(np.mean(error**2)))
-        self._single = float32_suffices(self._predict_targets, rows, error)
+        mse = np.average(squared, axis=0, weights=fitted.weights)
+        self.validation_error_ = float(np.sqrt(mse.mean()))
+        self._single = float32_suffices(self._predict_targets, rows, np.sqrt(mse))
+
+        # importances are computed when first asked for
         assert fitted.X is not None
         self._held_out: HeldOutRows | None = HeldOutRows.of(fitted.X, fitted.truth)
         self._importances: Floats | None = None
@@ -222,6 +231,11 @@ class BaseLearner(Estimator):
             self._importances = importances
         return importances
 
+    def _predict_array(self, X: Floats) -> Array:
+        """Return predictions of rows as numbers on the host, in float64."""
+        rows = make_rows(arrays.like(X, self.components_))
+        return self._predict_targets(Float64Rows(rows))
+
     def _saved_attributes(self) -> dict[str, Any]:
         """Return the attributes with importances in place of the held-out rows."""
         attributes = super()._saved_attributes()
@@ -235,11 +249,6 @@ class BaseLearner(Estimator):
         copied._held_out = None
         return copied
 
-    def _predict_array(self, X: Floats) -> Array:
-        """Return predictions of rows as numbers on the host, in float64."""
-        rows = make_rows(arrays.like(X, self.components_))
-        return self._predict_targets(Float64Rows(rows))
-
     def summary(self) -> None:
         """Print in ten lines what was tried, what was chosen and why."""
         check_is_fitted(self)
@@ -249,54 +258,19 @@ class BaseLearner(Estimator):
         """Return at most ten lines: what was tried, what was chosen and why; none before a fit."""
         if not hasattr(self, "_members"):
             return []
-        return [
-            f"{type(self).__name__}: {self.approximation_.shape[0]:,} rows, "
-            f"{self.n_features_in_} columns",
-            *self._describe_candidates(),
-            self._describe_choice(),
-            f"kernel: {self.kernel_}",
-            self._describe_size(),
-            self._describe_columns(),
-        ]
-
-    def _describe_candidates(self) -> list[str]:
-        best = sorted(self.candidates_, key=lambda candidate: candidate[1])
-        unit = "of class indicators" if hasattr(self, "classes_") else "in standard deviations of y"
-        least = best[0][1]
-        most = best[-1][1]
-        title = f"tried: {len(best)} candidates, held-out RMSE {least:.3g} to {most:.3g} ({unit})"
-        return [f"{title}; the best:", *(f"  {error:.3g}  {name}" for name, error in best[:SHOWN])]
-
-    def _describe_choice(self) -> str:
-        chosen = "one model"
-        if len(self.mixture_weights_) > 1:
-            weights = ", ".join(f"{weight:.0%}" for weight in self.mixture_weights_)
-            chosen = f"a mixture of {len(self.mixture_weights_)}, weights {weights}"
-        return f"chosen by held-out rows: {chosen}; RMSE {self.validation_error_:.3g}"
-
-    def _describe_size(self) -> str:
-        leaves = "no leaves"
-        if self.n_local_rows_ > 0:
-            leaves = f"{self.n_local_rows_:,} training rows predict in leaves"
-        return f"landmarks: {self.n_components_}; {leaves}"
-
-    def _describe_columns(self) -> str:
-        shares = self.feature_importances_
-        names = getattr(self, "feature_names_in_", range(len(shares)))
-        leading = np.argsort(-shares, kind="stable")[:SHOWN]
-        return "columns that matter most: " + ", ".join(
-            f"{names[j]} {shares[j]:.0%}" for j in leading
-        )
+        return describe(self)
 
     # Adding rows
 
-    def _update(self, X: TableLike, Y: Floats, weights: Floats | None) -> None:
-        """Add rows to the weights and to the leaves."""
-        X, Y, weights = drop_zero_weights(X, Y, weights)
-        rows = new_rows(self, X, self.missing).count()
-        refuse_unequal(rows.n, Y.shape[0])
+    def _update(self, table: TrainingTable) -> None:
+        """Add rows, with targets of shape (n, t), to the weights and to the leaves."""
+        table = table.counting()
+        rows = new_rows(self, table.X, self.missing).count()
+        refuse_unequal(rows.n, len(table.y))
         budget = self._budget()
-        self._members = [member.add_rows(rows, Y, weights, budget) for member in self._members]
+        self._members = [
+            member.add_rows(rows, table.y, table.weights, budget) for member in self._members
+        ]
         if self._held_out is not None:
             self._importances = None
 
@@ -308,6 +282,7 @@ class BaseLearner(Estimator):
         rows: Rows = new_rows(self, X, self.missing)
         if not rows.lazy:
             return answer(self, rows if self._single else Float64Rows(rows))
+
         load = (self._without_rows(), answer)
         width = int(_evaluate_block(load, rows.template).shape[1])
         task = BlockTask("predict", _evaluate_block, load)
@@ -348,8 +323,53 @@ class BaseLearner(Estimator):
         return np.asarray(indicators.any(axis=1))
 
 
+def _approximation_of(member: Member, rows: Rows, budget: Budget) -> Approximation:
+    """Return the Nyström approximation that a member stands on."""
+    kernel = member.model.kernel
+    gram = KernelGram(with_codes(rows, member.codes), kernel, budget)
+    return Approximation(gram, Mixture((member.model.features,), np.ones(1)))
+
+
 def _evaluate_block(load: tuple[BaseLearner, Answer[A]], X: Array) -> A:
     """Return what is asked of a block of rows, of Dask's on a worker."""
     learner, answer = load
     rows = make_rows(X)
     return answer(learner, rows if learner._single else Float64Rows(rows))
+
+
+# Precision of predictions
+
+
+class Float64Rows(RowsView):
+    """Rows that are evaluated in float64, whatever they are stored in."""
+
+    @property
+    def template(self) -> Array:
+        """One row in float64."""
+        return arrays.in_float64(self.rows.template)
+
+
+def float32_suffices(predict: Callable[[Rows], Array], rows: Rows, error: Floats) -> bool:
+    """Whether float32 moves no prediction by more than a hundredth of the error.
+
+    It does where large terms nearly cancel, as in models with little noise. Some rows are predicted
+    in each precision, and the difference is compared with the held-out error, shape (t,).
+    """
+    probed = rows.take(spaced_indices(rows.n, PROBE_ROWS))
+    with np.errstate(over="ignore", invalid="ignore"):
+        short = _in_float32(probed)
+        numbers = arrays.to_host(arrays.entries(short))
+        if not np.isfinite(numbers).all():  # beyond the range of float32
+            return False
+        single = make_rows(short)
+        in_single = arrays.to_host(predict(single))
+        in_double = arrays.to_host(predict(Float64Rows(single)))
+    moved = np.abs(in_single - in_double).max(axis=0)
+    return bool((moved <= NEGLIGIBLE_CHANGE * error).all())
+
+
+def _in_float32(X: Array) -> Array:
+    if arrays.is_numpy(X):  # or sparse
+        return X.astype(np.float32)
+    xp = arrays.namespace(X)
+    return xp.astype(X, xp.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +12,13 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from nysboost.estimators.fitting import all_or_nothing, with_usual_errors
+from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.calibration import calibrate
-from nysboost.learn.input import drop_zero_weights
+from nysboost.learn.input import TrainingTable
 from nysboost.learn.linear_classifiers import (
     STRENGTHS,
+    USUAL,
     fit_beside_squares,
     fit_in_place_of_squares,
 )
@@ -27,6 +28,7 @@ from nysboost.learn.search.search import SearchResult
 from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.parameters import require_positive
+from nysboost.numerics.progress import current
 from nysboost.rows.lazy import label_largest
 from nysboost.rows.recognise import to_numbers
 from nysboost.rows.rows import Rows
@@ -61,7 +63,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     Parameters
     ----------
-    n_components, kernel, metric, landmarks, scale, local, missing, ids, max_memory
+    n_components, kernel, metric, landmarks, scale, local, missing, ids
+        As in `NystroemRegressor`.
+    cv, max_time, max_memory
         As in `NystroemRegressor`.
     n_jobs, verbose, random_state
         As in `nysboost.approximate`.
@@ -113,22 +117,53 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     C: float | None = None
     class_weight: Mapping[Any, float] | str | None = None
 
-    def _fit(self, X: TableLike, y: TableLike | None, sample_weight: ArrayLike | None) -> None:
+    @fit_method
+    def fit(
+        self,
+        X: TableLike | Iterator[tuple[TableLike, TableLike]],
+        y: TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | str | None = None,
+    ) -> NystroemClassifier:
+        """Find landmarks, metric and weights, and calibrate probabilities.
+
+        Parameters
+        ----------
+        X, sample_weight, groups
+            As in `NystroemRegressor.fit`.
+        y : array-like of shape (n,)
+            Labels of any type.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nysboost as nb
+        >>> rng = np.random.default_rng(0)
+        >>> visits = pd.DataFrame({"dose": rng.uniform(size=200), "patient": np.arange(200) // 5})
+        >>> better = visits["dose"] > 0.5
+        >>> model = nb.NystroemClassifier(10, random_state=0).fit(visits, better, groups="patient")
+        >>> list(model.feature_names_in_)
+        ['dose']
+        """
+        return self._fit_any(X, y, sample_weight, groups)
+
+    def _fit(self, table: TrainingTable) -> None:
         if self.loss not in LOSSES:
             raise ValueError(unknown("loss", self.loss, LOSSES))
         if self.C is not None:
             require_positive("C", self.C)
-        labels = check_labels(y, self)
-        weights = self._sample_weight(self._times_class_weight(sample_weight, labels), len(labels))
-        X, labels, weights = drop_zero_weights(X, labels, weights)
-        self.classes_, codes = find_classes(labels)
-        indicators = np.eye(len(self.classes_))[codes]
+
+        labels = check_labels(table.y, self)
+        counts = self._times_class_weight(table.weights, labels)
+        weights = self._sample_weight(counts, len(labels))
+        table = replace(table, y=labels, weights=weights).counting()
+        self.classes_, codes = find_classes(table.y)
+        table = replace(table, y=np.eye(len(self.classes_))[codes])
         if self.loss == "squared":
-            self._learn(X, indicators, weights, local=self.local)
+            self._learn(table, local=self.local)
             return
 
         # leaves minimise squared errors, so there are none
-        fitted = self._learn(X, indicators, weights, local=False)
+        fitted = self._learn(table, local=False)
         # scores are not near the indicators, but probabilities are
         probabilities = softmax(self._calibration.logits(fitted.mean), axis=1)
         squared = np.average((fitted.truth - probabilities) ** 2, axis=0, weights=fitted.weights)
@@ -142,20 +177,20 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     def _add_logistic(self, fitted: SearchResult) -> SearchResult:
         """Calibrate the mixture with logistic regressions on the features of each trial."""
-        trials = fitted.trials if len(self.classes_) <= MOST_CLASSES else ()
-        classifiers = [fit_beside_squares(trial) for trial, _, _ in trials]
-        held_out = [one.scores for one in classifiers]
-        self._calibration, shares = calibrate(fitted, held_out, shares=True)
+        trials = fitted.trials
+        if len(self.classes_) > MOST_CLASSES or not current().has_time():
+            trials = ()
+        classifiers = [fit_beside_squares(one.trial) for one in trials]
+        beside = [classifier.scores for classifier in classifiers]
+        self._calibration, shares = calibrate(fitted, beside, shares=True)
         if not shares.any():
             return fitted
 
         members = []
-        for (_, weight, fit_member), classifier, share in zip(
-            trials, classifiers, shares.tolist(), strict=True
-        ):
-            if weight == 0 and share == 0:
+        for one, classifier, share in zip(trials, classifiers, shares.tolist(), strict=True):
+            if one.weight == 0 and share == 0:
                 continue
-            member = fit_member()
+            member = one.fit_to_all()
             logistic = 0 * member.model.w
             if share > 0:
                 logistic = share * classifier.fit_to_all(member.model.features).w
@@ -164,16 +199,21 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     def _replace_by_classifiers(self, fitted: SearchResult) -> SearchResult:
         """Fit linear classifiers on the features of each member, and calibrate their mixture."""
-        strengths = STRENGTHS if self.C is None else (self.C,)
+        strengths: Sequence[float] = STRENGTHS
+        if not current().has_time():
+            strengths = STRENGTHS[USUAL : USUAL + 1]
+        if self.C is not None:
+            strengths = [self.C]
+
         mean = np.zeros_like(fitted.mean)
         members = []
-        for trial, weight, fit_member in fitted.trials:
-            if weight == 0:
+        for one in fitted.trials:
+            if one.weight == 0:
                 continue
-            classifiers = fit_in_place_of_squares(self.loss, strengths, trial)
-            mean += weight * classifiers.scores
-            model = classifiers.fit_to_all(fit_member().model.features)
-            members.append(Member(model, weight, trial.data.codes))
+            classifiers = fit_in_place_of_squares(self.loss, strengths, one.trial)
+            mean += one.weight * classifiers.scores
+            model = classifiers.fit_to_all(one.fit_to_all().model.features)
+            members.append(Member(model, one.weight, one.trial.data.codes))
         fitted = replace(fitted, members=members, mean=mean)
         self._calibration, _ = calibrate(fitted, shares=False)
         return fitted
@@ -202,7 +242,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         """
         if hasattr(self, "_members"):
             self._refuse_new_labels([] if classes is None else classes)
-            self._add(X, y, sample_weight)
+            self._add(TrainingTable(X, y, sample_weight))
             return self
 
         if classes is not None and not np.isin(classes, np.asarray(y)).all():
@@ -213,15 +253,16 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             )
         return self.fit(X, y, sample_weight)
 
-    def _add(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None) -> None:
+    def _add(self, table: TrainingTable) -> None:
         _adds_rows(self)
-        labels = check_labels(y, self)
+        labels = check_labels(table.y, self)
         self._refuse_new_labels(labels)
         if self.class_weight is not None and isinstance(self.class_weight, str):
             raise ValueError('class_weight="balanced" needs all rows: give a dict to partial_fit.')
-        weights = self._added_weight(self._times_class_weight(sample_weight, labels), len(labels))
+        counts = self._times_class_weight(table.weights, labels)
+        weights = self._added_weight(counts, len(labels))
         indicators = np.eye(len(self.classes_))[np.searchsorted(self.classes_, labels)]
-        self._update(X, indicators, weights)
+        self._update(replace(table, y=indicators, weights=weights))
 
     def _refuse_new_labels(self, labels: ArrayLike) -> None:
         """Raise if there are labels that the first rows did not have."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from nysboost.catalogue import METHODS, find_method
@@ -14,16 +17,32 @@ from nysboost.kernels import Anova
 from nysboost.kernels.scaling import SCALINGS
 from nysboost.learn.search.candidates import Place, uniform_landmarks
 from nysboost.learn.search.regimes import Groups, make_candidates
-from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    TableLike,
+    is_sparse,
+    stack_tables,
+    to_host,
+)
 from nysboost.numerics.budget import as_bytes
 from nysboost.numerics.messages import format_value, unknown
-from nysboost.numerics.parameters import require_count
+from nysboost.numerics.parameters import require_count, require_positive
 from nysboost.rows.checks import refuse_unequal
-from nysboost.rows.lazy import is_lazy
+from nysboost.rows.lazy import gather, is_lazy
 from nysboost.rows.recognise import to_numbers
 from nysboost.rows.rows import Rows
 from nysboost.settings import Settings
-from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, to_narwhals
+from nysboost.tables.frames import (
+    RawColumn,
+    is_frame,
+    list_column_names,
+    read_columns,
+    refuse_unknown,
+    to_narwhals,
+)
+from nysboost.tables.schema import Schema
 from nysboost.user_error import import_optional
 
 BUFFER_BYTES = 2**28
@@ -38,6 +57,13 @@ MOST_TIMES = 10
 STILL = "rpcholesky"
 """Landmarks of a kernel that learns no metric; k-means centres: 1.25 times its error (concrete)."""
 
+SORTED_SHARE = 0.95
+"""Rows are in the order of time if so large a share of them is not before the row above."""
+
+SAID_OF_GROUPS = "the groups that are held out have {} rows"
+
+# Settings
+
 
 def check_settings(learner: Any) -> None:
     """Raise if a setting of a learner has a value that it does not take."""
@@ -46,145 +72,40 @@ def check_settings(learner: Any) -> None:
     elif learner.n_components != "auto":
         given = repr(learner.n_components)
         raise ValueError(f'n_components must be a whole number or "auto", but {given} was given.')
+
     if not isinstance(learner.local, bool) and learner.local != "auto":
         require_count("local", learner.local)
+    if learner.max_time is not None:
+        require_positive("max_time", learner.max_time)
     as_bytes(learner.max_memory)
+
     for name in ("metric", "landmarks"):
-        if not isinstance(value := getattr(learner, name), str | None):
+        value = getattr(learner, name)
+        if not isinstance(value, str | None):
             given = f"{name}={format_value(value)}"
             raise ValueError(f"{name} is a name or None, but {given} was given.")
-    scalings = (*(s for s in SCALINGS if s != "none"), None)
-    choices = {"scale": scalings, "missing": ("fill", "raise"), "ids": ("drop", "keep")}
+
+    scalings = (*(name for name in SCALINGS if name != "none"), None)
+    choices = {
+        "scale": scalings,
+        "missing": ("fill", "raise"),
+        "ids": ("drop", "keep"),
+    }
     for name, known in choices.items():
         value = getattr(learner, name)
         if not isinstance(value, str | None) or value not in known:
             raise ValueError(unknown(f"setting of {name}", value, map(str, known)))
 
 
-def check_weights(weights: Any, n: int) -> Floats:
-    """Return how often each of n rows counts, shape (n,), checked."""
-    given = to_numbers(weights, "sample_weight")
-    if given.ndim > 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
-    found: Floats = _check_sample_weight(
-        given if given.ndim else given.item(), np.empty((n, 1)), ensure_non_negative=True
-    )
-    largest = found.max()
-    if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
-        raise ValueError(
-            f"sample_weight has values up to {largest:.3g}, whose squares are out of range: divide "
-            "all of them by their mean."
-        )
-    if not found.sum() > 0:
-        raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
-    return found
-
-
-def unit_of_weights(weights: Floats) -> float:
-    """Return the divisor that leaves counts as they are and gives other weights the mean 1."""
-    there = weights[weights > 0]
-    least = float(there.min())
-    for times in range(1, MOST_TIMES + 1):
-        counts = there * (times / least)
-        if (np.abs(counts - np.round(counts)) <= 1e-9 * counts).all():
-            return least / times
-    return float(there.mean())
-
-
-def drop_zero_weights(X: Any, y: Any, weights: Floats | None) -> tuple[Any, Any, Floats | None]:
-    """Leave out rows of weight 0, where they are in memory."""
-    elsewhere = is_lazy(X) or is_lazy(y) or isinstance(X, Iterator)
-    if weights is None or (weights > 0).all() or elsewhere:
-        return X, y, weights
-    kept = np.flatnonzero(weights > 0)
-    table: Any = to_narwhals(X) if is_frame(X) else X if hasattr(X, "shape") else np.asarray(X)
-    refuse_unequal(table.shape[0], len(weights))
-    if is_frame(X):
-        return table[kept.tolist()].to_native(), y[kept], weights[kept]
-    return (table.tocsr() if is_sparse(X) else table)[kept], y[kept], weights[kept]
-
-
-Block = tuple[Any, Any, Any]
-"""Rows, targets, and weights or None."""
-
-
-def blocks_of(blocks: Iterator[Any], weights: Any) -> Iterator[Block]:
-    """Yield the blocks of an iterator of (X, y) or (X, y, weights) that have rows.
-
-    `weights`, of shape (n,), are those of all rows, where the blocks have none.
-    """
-    start = 0
-    for block in blocks:
-        if not isinstance(block, tuple | list) or len(block) not in (2, 3):
-            raise ValueError("An iterator should yield pairs (X, y), or (X, y, sample_weight).")
-        X, y = block[0], block[1]
-        if not hasattr(X, "shape"):
-            X = to_narwhals(X).to_native() if is_frame(X) else np.asarray(X)
-        n = X.shape[0]
-        if len(block) == 3 and weights is not None:
-            msg = "sample_weight was given twice: in the blocks of the iterator, and beside it."
-            raise ValueError(msg)
-        own = block[2] if len(block) == 3 else None
-        if weights is not None:
-            own = np.asarray(weights)[start : start + n]
-        start += n
-        if n:
-            yield X, y, own
-    if weights is not None and len(np.asarray(weights)) != start:
-        msg = f"sample_weight has {len(np.asarray(weights))} values, but {start} rows came."
-        raise ValueError(msg)
-
-
-def take_buffer(blocks: Iterator[Block]) -> tuple[Block, Iterator[Block]]:
-    """Return the first rows of an iterator, joined, and the blocks that remain."""
-    held: list[Block] = []
-    size = 0
-    for X, y, weights in blocks:
-        held.append((X, np.asarray(y), weights))
-        size += 8 * int(np.prod(X.shape))
-        if size >= BUFFER_BYTES:
-            break
-    if not held:
-        raise ValueError("The iterator gave no block of rows: it should yield pairs (X, y).")
-    weights = None
-    if any(of_block is not None for _, _, of_block in held):
-        weights = np.concatenate([np.ones(len(y)) if w is None else w for _, y, w in held])
-    tables, y = [X for X, _, _ in held], np.concatenate([y for _, y, _ in held])
-    if any(map(is_frame, tables)):
-        return (_join_frames(tables), y, weights), blocks
-    X = stack_tables([table if is_sparse(table) else np.asarray(table) for table in tables])
-    return (X, y, weights), blocks
-
-
-def _join_frames(parts: list[Any]) -> Any:
-    """Return data frames as one, with the columns of the first; types that differ are widened."""
-    import narwhals as nw
-
-    if not all(map(is_frame, parts)):
-        raise ValueError("The iterator gives data frames and arrays: give blocks of one kind.")
-    frames, names = [to_narwhals(part) for part in parts], list_column_names(parts[0])
-    for i, frame in enumerate(frames):
-        refuse_unknown(names, frame.columns, f"Block {i} of the iterator")
-    frames = [frame.select(names) for frame in frames]
-    if len({(frame.implementation, *frame.schema.items()) for frame in frames}) == 1:
-        return nw.concat(frames).to_native()
-    pa = import_optional("pyarrow")
-    tables = [frame.to_arrow() for frame in frames]
-    try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowException as error:
-        msg = f"The blocks of the iterator have columns that do not go together: {error}."
-        raise ValueError(msg) from error
-
-
 def candidates_for(
     kernel: Any, metric: str | None, scale: str | None, landmarks: str, rows: Rows
 ) -> Groups:
     """Return what is tried on these rows, with the settings of `NystroemRegressor`."""
-    trained = landmarks == "target" and not isinstance(kernel, Anova) and kernel != "anova"
+    has_metric = not isinstance(kernel, Anova) and kernel != "anova"
+    if landmarks == "target" and has_metric:
+        return make_candidates(kernel, metric, scale, None, landmarks, rows)
     name = STILL if landmarks == "target" else landmarks
-    place = None if trained else place_of(name)
-    return make_candidates(kernel, metric, scale, place, name if place else landmarks, rows)
+    return make_candidates(kernel, metric, scale, place_of(name), name, rows)
 
 
 def place_of(name: Any) -> Place:
@@ -210,3 +131,269 @@ def place_of(name: Any) -> Place:
         return landmarks.points, transform.normalization
 
     return place
+
+
+# Tables with targets
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """Rows X (n, d), their targets y, and how often each counts, shape (n,) or None.
+
+    Rows of one of the `groups`, numbers of shape (n,), are held out together.
+    """
+
+    X: Any
+    y: Any
+    weights: Any = None
+    groups: Indices | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: TableLike,
+        y: TableLike | None,
+        weights: ArrayLike | None,
+        groups: ArrayLike | str | None,
+    ) -> TrainingTable:
+        """Return what is given to a fit; a column of the groups is no feature."""
+        if groups is None:
+            return cls(X, y, weights)
+        values = groups
+        if isinstance(groups, str):
+            X, values = _split_column(X, groups)
+        return cls(X, y, weights, _number_groups(values))
+
+    def counting(self) -> TrainingTable:
+        """Return the table without rows of weight 0, where it is in memory."""
+        elsewhere = is_lazy(self.X) or is_lazy(self.y) or isinstance(self.X, Iterator)
+        if self.weights is None or (self.weights > 0).all() or elsewhere:
+            return self
+        kept = np.flatnonzero(self.weights > 0)
+        X = _take_rows(self.X, kept, len(self.weights))
+        groups = self.groups
+        if groups is not None:
+            refuse_unequal(len(self.weights), len(groups), SAID_OF_GROUPS)
+            groups = groups[kept]
+        return TrainingTable(X, self.y[kept], self.weights[kept], groups)
+
+
+def _take_rows(X: Any, kept: Indices, n: int) -> Any:
+    """Return some of the n rows of a table in memory."""
+    if is_frame(X):
+        frame = to_narwhals(X)
+        refuse_unequal(frame.shape[0], n)
+        return frame[kept.tolist()].to_native()
+    table = X if hasattr(X, "shape") else np.asarray(X)
+    refuse_unequal(table.shape[0], n)
+    if is_sparse(table):
+        table = table.tocsr()
+    return table[kept]
+
+
+# Weights
+
+
+def check_weights(weights: Any, n: int) -> Floats:
+    """Return how often each of n rows counts, shape (n,), checked."""
+    given = to_numbers(weights, "sample_weight")
+    if given.ndim > 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
+    if given.ndim == 0:
+        given = given.item()
+    found: Floats = _check_sample_weight(given, np.empty((n, 1)), ensure_non_negative=True)
+
+    largest = found.max()
+    if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
+        raise ValueError(
+            f"sample_weight has values up to {largest:.3g}, whose squares are out of range: divide "
+            "all of them by their mean."
+        )
+    if not found.sum() > 0:
+        raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
+    return found
+
+
+def unit_of_weights(weights: Floats) -> float:
+    """Return the divisor that leaves counts as they are and gives other weights the mean 1."""
+    there = weights[weights > 0]
+    least = float(there.min())
+    for times in range(1, MOST_TIMES + 1):
+        counts = there * (times / least)
+        is_whole = np.abs(counts - np.round(counts)) <= 1e-9 * counts
+        if is_whole.all():
+            return least / times
+    return float(there.mean())
+
+
+# Groups and time
+
+
+def groups_of_splits(cv: Any) -> Indices | None:
+    """Return which split of a list (train, test) holds each row out, shape (n,), or None.
+
+    A `cv` of None or "time" has no splits.
+    """
+    if cv is None or isinstance(cv, str):
+        if cv not in (None, "time"):
+            raise ValueError(unknown("setting of cv", cv, ("time", "splits", "None")))
+        return None
+
+    is_list = isinstance(cv, list | tuple) and all(len(split) == 2 for split in cv)
+    tests = [np.asarray(test) for _, test in cv] if is_list else []
+    rows = np.concatenate(tests) if tests else np.empty(0)
+    if len(tests) < 2 or not np.array_equal(np.sort(rows), np.arange(len(rows))):
+        raise ValueError(
+            f'cv is "time", None, or a list of splits (train, test) whose test sets have each row '
+            f"once, as list(KFold(5).split(X)) gives it, but cv={format_value(cv)} was given."
+        )
+    numbers = np.repeat(np.arange(len(tests)), [len(test) for test in tests])
+    return np.asarray(numbers[np.argsort(rows)])
+
+
+def _split_column(X: Any, name: str) -> tuple[Any, Any]:
+    """Return a frame without one of its columns, and the values of that column."""
+    if not is_frame(X):
+        raise ValueError(
+            f"groups={name!r} names a column, but X is no data frame: give the groups as an array "
+            "with one value for each row."
+        )
+    refuse_unknown([name], list_column_names(X), "X")
+    if is_lazy(X):
+        return X.drop(columns=[name]), X[name]
+    frame = to_narwhals(X)
+    return frame.drop(name).to_native(), frame[name].to_list()
+
+
+def _number_groups(groups: Any) -> Indices:
+    """Return the number of each row's group, in the order of the groups' names, shape (n,)."""
+    values = gather(groups)
+    if hasattr(values, "device") and not isinstance(values, np.ndarray):
+        values = to_host(values)
+    if not isinstance(values, list):
+        values = np.asarray(values)
+    shape = np.shape(values)
+    if len(shape) != 1:
+        raise ValueError(
+            f"groups should have one value for each row, shape (n,), but an array of shape {shape} "
+            "was given."
+        )
+
+    cells = RawColumn.of("groups", "object", list(values))
+    if cells.gaps.any():
+        row = int(np.argmax(cells.gaps))
+        raise ValueError(
+            f"groups has no value in row {row}: give such a row a group of its own, or leave it "
+            "out."
+        )
+    names = [str(value) for value in cells.values or ()]
+    rank = np.argsort(np.argsort(names, kind="stable"))
+    return np.asarray(rank[cells.data])
+
+
+def warn_if_unsorted(X: Any, schema: Schema) -> None:
+    """Warn if the rows of a frame in memory are in the order of none of its dates."""
+    dates = [column for column in schema.columns if column.kind == "date"]
+    if not dates or not is_frame(X) or is_lazy(X):
+        return
+    cells = read_columns(X, [column.name for column in dates])
+    for column, cell in zip(dates, cells, strict=True):
+        seconds = column.read(cell, "fill", 0)
+        steps = np.diff(seconds[~np.isnan(seconds)])
+        if np.sum(steps >= 0) >= SORTED_SHARE * len(steps):
+            return
+    warnings.warn(
+        f'cv="time" holds out the last rows, but the rows are not in the order of '
+        f"{dates[0].name!r}: sort them by time first.",
+        stacklevel=2,
+    )
+
+
+# Iterators
+
+
+def read_blocks(blocks: Iterator[Any], weights: Any) -> Iterator[TrainingTable]:
+    """Yield the blocks of an iterator of (X, y) or (X, y, weights) that have rows.
+
+    `weights`, of shape (n,), are those of all rows, where the blocks have none.
+    """
+    start = 0
+    for block in blocks:
+        if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+            raise ValueError("An iterator should yield pairs (X, y), or (X, y, sample_weight).")
+        if len(block) == 3 and weights is not None:
+            msg = "sample_weight was given twice: in the blocks of the iterator, and beside it."
+            raise ValueError(msg)
+
+        table = TrainingTable(*block)
+        if not hasattr(table.X, "shape"):
+            X = to_narwhals(table.X).to_native() if is_frame(table.X) else np.asarray(table.X)
+            table = replace(table, X=X)
+        n = table.X.shape[0]
+        if weights is not None:
+            table = replace(table, weights=np.asarray(weights)[start : start + n])
+        start += n
+        if n:
+            yield table
+
+    if weights is not None and len(np.asarray(weights)) != start:
+        msg = f"sample_weight has {len(np.asarray(weights))} values, but {start} rows came."
+        raise ValueError(msg)
+
+
+def take_buffer(blocks: Iterator[TrainingTable]) -> TrainingTable:
+    """Return the first rows of an iterator, joined; the iterator goes on behind them."""
+    held: list[TrainingTable] = []
+    size = 0
+    for block in blocks:
+        held.append(replace(block, y=np.asarray(block.y)))
+        size += 8 * int(np.prod(block.X.shape))
+        if size >= BUFFER_BYTES:
+            break
+    if not held:
+        raise ValueError("The iterator gave no block of rows: it should yield pairs (X, y).")
+
+    y = np.concatenate([block.y for block in held])
+    return TrainingTable(_join_tables([block.X for block in held]), y, _join_weights(held))
+
+
+def _join_weights(blocks: Sequence[TrainingTable]) -> Floats | None:
+    """Return the weights of all rows, 1 in blocks without; None if no block has some."""
+    if all(block.weights is None for block in blocks):
+        return None
+    weights = []
+    for block in blocks:
+        own = block.weights
+        weights.append(np.ones(len(block.y)) if own is None else own)
+    return np.concatenate(weights)
+
+
+def _join_tables(parts: list[Any]) -> Any:
+    """Return tables as one: frames, or arrays and CSR matrices."""
+    if any(map(is_frame, parts)):
+        return _join_frames(parts)
+    return stack_tables([part if is_sparse(part) else np.asarray(part) for part in parts])
+
+
+def _join_frames(parts: list[Any]) -> Any:
+    """Return data frames as one, with the columns of the first; types that differ are widened."""
+    import narwhals as nw
+
+    if not all(map(is_frame, parts)):
+        raise ValueError("The iterator gives data frames and arrays: give blocks of one kind.")
+    frames = [to_narwhals(part) for part in parts]
+    names = list_column_names(parts[0])
+    for i, frame in enumerate(frames):
+        refuse_unknown(names, frame.columns, f"Block {i} of the iterator")
+    frames = [frame.select(names) for frame in frames]
+
+    schemas = {(frame.implementation, *frame.schema.items()) for frame in frames}
+    if len(schemas) == 1:
+        return nw.concat(frames).to_native()
+    pa = import_optional("pyarrow")
+    tables = [frame.to_arrow() for frame in frames]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        msg = f"The blocks of the iterator have columns that do not go together: {error}."
+        raise ValueError(msg) from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, overload
 
@@ -12,10 +13,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.estimators.fitting import all_or_nothing, with_usual_errors
+from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.distribution import MARGIN, calibrate_distribution
-from nysboost.learn.input import SMALLEST, drop_zero_weights
+from nysboost.learn.input import SMALLEST, TrainingTable
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike, positive_or_one
 from nysboost.numerics.parameters import RandomState, make_rng, require_count
@@ -70,6 +71,15 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     ids : "drop" or "keep"
         Whether a column of a data frame with a whole number of its own in each row, as order
         numbers are, is left out or used.
+    cv : "time", list of (train, test) or None
+        Which rows are held out. None draws them at random, or by the `groups` that `fit` takes.
+        With "time" X is in the order of time, and the last rows are held out, so that the model
+        is chosen, and its intervals are calibrated, for rows that come later. Of splits whose test
+        sets have each row once, as ``list(KFold(5).split(X))``, each test set is held out as a
+        whole.
+    max_time : float or None
+        Seconds after which, about, `fit` ends with the best model so far; None has no limit. The
+        first candidate is fitted in any case, however short the time.
     max_memory : int or str
         Working memory of passes over the rows, in bytes or as "500MB".
     n_jobs, verbose, random_state
@@ -129,14 +139,51 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     0
     """
 
-    def _fit(self, X: TableLike, y: TableLike | None, sample_weight: ArrayLike | None) -> None:
-        Y, self._flat = self._targets(y, X)
-        weights = self._sample_weight(sample_weight, len(Y))
-        X, Y, weights = drop_zero_weights(X, Y, weights)
-        self._centre, self._unit = _location_and_scale(Y, weights)
-        scaled = (Y - self._centre) / self._unit
-        fitted = self._learn(X, scaled, weights, local=self.local)
-        self._variance_of_y = np.average(scaled**2, axis=0, weights=weights)
+    @fit_method
+    def fit(
+        self,
+        X: TableLike | Iterator[tuple[TableLike, TableLike]],
+        y: TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | str | None = None,
+    ) -> NystroemRegressor:
+        """Find landmarks, metric and weights, and calibrate predictive distributions.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, CSR matrix, memory map, HDF5 or Zarr array, GPU array
+            Training rows, shape (n, d); or an iterator of pairs (X, y), with y left out.
+        y : array-like of shape (n,) or (n, t)
+            Targets.
+        sample_weight : array-like of shape (n,) or None
+            How often each row counts.
+        groups : array-like of shape (n,), str or None
+            Which rows belong together, such as those of one customer: all rows of a group are held
+            out together, so that the model is chosen for rows of new groups. A text names a column
+            of the data frame X, which is then no feature.
+
+        Examples
+        --------
+        >>> import numpy as np, nysboost as nb
+        >>> rng = np.random.default_rng(0)
+        >>> customers = np.repeat(np.arange(40), 5)
+        >>> X = rng.normal(size=(40, 2))[customers]
+        >>> y = X[:, 0] + rng.normal(size=40)[customers]
+        >>> model = nb.NystroemRegressor(10, random_state=0).fit(X, y, groups=customers)
+        >>> bool(model.validation_error_ > 0.5)
+        True
+        """
+        return self._fit_any(X, y, sample_weight, groups)
+
+    def _fit(self, table: TrainingTable) -> None:
+        Y, self._flat = self._targets(table.y, table.X)
+        weights = self._sample_weight(table.weights, len(Y))
+        table = replace(table, y=Y, weights=weights).counting()
+        self._centre, self._unit = _location_and_scale(table.y, table.weights)
+        scaled = (table.y - self._centre) / self._unit
+        self._variance_of_y = np.average(scaled**2, axis=0, weights=table.weights)
+
+        fitted = self._learn(replace(table, y=scaled), local=self.local)
         assert fitted.X is not None
         gaps = self._find_gaps(fitted.X)
         self._distribution = calibrate_distribution(fitted, gaps)
@@ -145,21 +192,30 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def partial_fit(
         self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None
     ) -> NystroemRegressor:
-        """Add rows to the weights; landmarks, metric and noise stay. The first call fits."""
+        """Add rows to the weights and the leaves. The first call fits.
+
+        Landmarks, metric, noise and intervals stay as the first rows have it.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        """
         if not hasattr(self, "_members"):
             return self.fit(X, y, sample_weight)
-        self._add(X, y, sample_weight)
+        self._add(TrainingTable(X, y, sample_weight))
         return self
 
-    def _add(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None) -> None:
-        Y = self._observations(y, X)
+    def _add(self, table: TrainingTable) -> None:
+        Y = self._observations(table.y, table.X)
         scaled = (Y - self._centre) / self._unit
         if abs(scaled).max() > 1 / SMALLEST:
             raise ValueError(
                 f"y has values up to {float(abs(Y).max()):.3g}, so far from those of the first "
                 "rows that their squares are out of range: fit all rows at once."
             )
-        self._update(X, scaled, self._added_weight(sample_weight, len(Y)))
+        weights = self._added_weight(table.weights, len(Y))
+        self._update(replace(table, y=scaled, weights=weights))
 
     @overload
     def predict(self, X: TableLike, return_std: Literal[False] = False) -> Array: ...

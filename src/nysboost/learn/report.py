@@ -1,0 +1,152 @@
+"""What a fitted learner says of itself: importances of columns, and a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    positive_or_one,
+    to_host,
+)
+
+if TYPE_CHECKING:
+    from nysboost.learn.base import BaseLearner
+
+SHOWN = 4
+"""Candidates and columns that a summary names."""
+
+MOST_ROWS, MOST_NUMBERS = 500, 50_000
+"""Importances use at most this many held-out rows, and as many numbers in all. 500 rows estimate an
+error to about 5 %."""
+
+MOST_COLUMNS = 1000
+"""At most this many columns are shuffled."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """Rows as numbers, shape (h, d), and their targets, shape (h, t), kept for importances."""
+
+    X: Floats
+    truth: Floats
+
+    @classmethod
+    def of(cls, X: Array, truth: Floats) -> HeldOutRows:
+        """Return some of the held-out rows, on the host."""
+        most = max(50, MOST_NUMBERS // X.shape[1])
+        h = min(MOST_ROWS, most, len(truth))
+        return cls(floats_on_host(X[:h, :]).copy(), truth[:h].copy())
+
+    def squared_error(self, predicted: Array) -> float:
+        """Return the mean squared error of predictions, clipped to the range of the targets."""
+        clipped = np.clip(to_host(predicted), self.truth.min(axis=0), self.truth.max(axis=0))
+        return float(np.mean((clipped - self.truth) ** 2))
+
+
+def permutation_importances(
+    predict: Callable[[Floats], Array], rows: HeldOutRows, origins: Indices, n_columns: int
+) -> Floats:
+    """Return by how much the squared error of held-out rows grows as each column is shuffled.
+
+    Predictions are clipped to the range of the targets. Of very many columns, those that vary most
+    with the targets are shuffled, and the others have importance 0.
+
+    Parameters
+    ----------
+    predict : callable
+        Predictions of shape (h, t) for rows of shape (h, d).
+    rows : HeldOutRows
+        The rows and their targets.
+    origins : array of shape (d,)
+        The column of the table that each column of `rows` comes from.
+    n_columns : int
+        Number of columns of the table.
+
+    Returns
+    -------
+    array of shape (n_columns,)
+        Shares, which sum to 1.
+    """
+    rng = np.random.default_rng(0)
+    unshuffled = rows.squared_error(predict(rows.X))
+    growth = np.zeros(n_columns)
+    for j in _columns_to_shuffle(rows.X, rows.truth, origins):
+        of_column = origins == j
+        shuffled = rows.X.copy()
+        shuffled[:, of_column] = rows.X[rng.permutation(len(shuffled))][:, of_column]
+        growth[j] = max(rows.squared_error(predict(shuffled)) - unshuffled, 0.0)
+
+    total = growth.sum()
+    if total == 0:
+        return np.full(n_columns, 1 / n_columns)
+    return np.asarray(growth / total)
+
+
+def _columns_to_shuffle(X: Floats, truth: Floats, origins: Indices) -> Indices:
+    """Return all columns of the table, or those of the largest covariance with the targets."""
+    columns = np.unique(origins)
+    if len(columns) <= MOST_COLUMNS:
+        return columns
+    x = X - X.mean(axis=0)
+    y = truth - truth.mean(axis=0)
+    covariance = np.abs(x.T @ y).max(axis=1) / positive_or_one(np.linalg.norm(x, axis=0))
+    leading = np.argsort(-covariance, kind="stable")[:MOST_COLUMNS]
+    return np.asarray(columns[np.isin(columns, origins[leading])])
+
+
+# The summary
+
+
+def describe(learner: BaseLearner) -> list[str]:
+    """Return ten lines: what was tried, what was chosen and why."""
+    n = learner.approximation_.shape[0]
+    return [
+        f"{type(learner).__name__}: {n:,} rows, {learner.n_features_in_} columns",
+        *_describe_candidates(learner),
+        _describe_choice(learner),
+        f"kernel: {learner.kernel_}",
+        _describe_size(learner),
+        _describe_columns(learner),
+    ]
+
+
+def _describe_candidates(learner: BaseLearner) -> list[str]:
+    best = sorted(learner.candidates_, key=lambda candidate: candidate[1])
+    least = best[0][1]
+    most = best[-1][1]
+    unit = "in standard deviations of y"
+    if hasattr(learner, "classes_"):
+        unit = "of class indicators"
+    title = f"tried: {len(best)} candidates, held-out RMSE {least:.3g} to {most:.3g} ({unit})"
+    return [f"{title}; the best:", *(f"  {error:.3g}  {name}" for name, error in best[:SHOWN])]
+
+
+def _describe_choice(learner: BaseLearner) -> str:
+    chosen = "one model"
+    if len(learner.mixture_weights_) > 1:
+        weights = ", ".join(f"{weight:.0%}" for weight in learner.mixture_weights_)
+        chosen = f"a mixture of {len(learner.mixture_weights_)}, weights {weights}"
+    return f"chosen by held-out rows: {chosen}; RMSE {learner.validation_error_:.3g}"
+
+
+def _describe_size(learner: BaseLearner) -> str:
+    leaves = "no leaves"
+    if learner.n_local_rows_ > 0:
+        leaves = f"{learner.n_local_rows_:,} training rows predict in leaves"
+    return f"landmarks: {learner.n_components_}; {leaves}"
+
+
+def _describe_columns(learner: BaseLearner) -> str:
+    shares = learner.feature_importances_
+    names = getattr(learner, "feature_names_in_", range(len(shares)))
+    leading = np.argsort(-shares, kind="stable")[:SHOWN]
+    columns = ", ".join(f"{names[j]} {shares[j]:.0%}" for j in leading)
+    return f"columns that matter most: {columns}"

@@ -1,0 +1,183 @@
+"""Held-out rows that a user chooses, by groups or by time, and fits that end in time."""
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+
+import nysboost as nb
+
+FAST = {"n_components": 12, "kernel": "gaussian", "metric": "each", "local": False}
+FAST |= {"scale": "standard", "random_state": 0}
+LEARNERS = [nb.NystroemRegressor, nb.NystroemClassifier]
+
+
+def customers(n_groups=40, each=5):
+    """Rows of customers, each with a level of its own that no feature explains."""
+    rng = np.random.default_rng(0)
+    owner = np.repeat(np.arange(n_groups), each)
+    features = rng.normal(size=(n_groups, 2))[owner] + 0.01 * rng.normal(size=(len(owner), 2))
+    return features, features[:, 0] + rng.normal(size=n_groups)[owner], owner
+
+
+def target(kind, y):
+    return y > 0 if kind is nb.NystroemClassifier else y
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_groups_are_held_out_together(kind):
+    X, y, owner = customers()
+    model = kind(**FAST | {"n_components": 60})
+    alone = model.fit(X, target(kind, y)).validation_error_
+    together = model.fit(X, target(kind, y), groups=owner).validation_error_
+    assert together > 1.3 * alone
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_a_column_of_groups_is_no_feature(make):
+    X, y, owner = customers()
+    names = np.array([f"customer {i}" for i in owner])
+    expected = nb.NystroemRegressor(**FAST).fit(X, y, groups=names)
+    frame = make({"a": X[:, 0], "who": names, "b": X[:, 1]})
+    model = nb.NystroemRegressor(**FAST).fit(frame, y, groups="who")
+    assert list(model.feature_names_in_) == ["a", "b"]
+    np.testing.assert_allclose(model.predict(frame), expected.predict(X))
+    np.testing.assert_allclose(model.predict(frame[["a", "b"]]), expected.predict(X))
+
+
+def test_a_lazy_frame_has_a_column_of_groups_too():
+    X, y, owner = customers()
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(who=owner)
+    expected = nb.NystroemRegressor(**FAST).fit(frame, y, groups="who")
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = nb.NystroemRegressor(**FAST).fit(lazy, y, groups="who")
+    np.testing.assert_allclose(model.predict(frame), expected.predict(frame), atol=1e-8)
+
+
+def test_neither_names_of_groups_nor_the_order_of_rows_matter():
+    X, y, owner = customers()
+    expected = nb.NystroemRegressor(**FAST).fit(X, y, groups=owner + 10)
+    order = np.random.default_rng(1).permutation(len(y))
+    names = pd.Series([f"{i + 10}" for i in owner[order]])
+    model = nb.NystroemRegressor(**FAST).fit(X[order], y[order], groups=names)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-8)
+
+
+def test_rows_without_weight_belong_to_no_group():
+    X, y, owner = customers()
+    weights = (owner % 4 > 0).astype(float)
+    kept = weights > 0
+    expected = nb.NystroemRegressor(**FAST).fit(X[kept], y[kept], groups=owner[kept])
+    model = nb.NystroemRegressor(**FAST).fit(X, y, weights, groups=owner)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-8)
+
+
+WRONG_GROUPS = {
+    "names a column, but X is no data frame": "who",
+    "X has 200 rows, but the groups that are held out have 3": [1, 2, 3],
+    "All rows are of one group": np.zeros(200),
+    r"shape \(n,\), but an array of shape \(200, 2\)": np.zeros((200, 2)),
+    "groups has no value in row 7": np.where(np.arange(200) == 7, np.nan, np.arange(200) // 5),
+}
+
+
+@pytest.mark.parametrize("said", WRONG_GROUPS)
+def test_groups_that_are_none_are_refused(said):
+    X, y, _ = customers()
+    with pytest.raises(ValueError, match=said):
+        nb.NystroemRegressor(**FAST).fit(X, y, groups=WRONG_GROUPS[said])
+
+
+def test_groups_go_with_tables_and_not_with_time():
+    X, y, owner = customers()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    with pytest.raises(ValueError, match="X has no column 'who'"):
+        nb.NystroemRegressor(**FAST).fit(frame, y, groups="who")
+    with pytest.raises(ValueError, match="X is an iterator, whose rows have no groups"):
+        nb.NystroemRegressor(**FAST).fit(iter([(X, y)]), groups=owner)
+    with pytest.raises(ValueError, match='by groups or by cv="time", not by both'):
+        nb.NystroemRegressor(cv="time", **FAST).fit(X, y, groups=owner)
+
+
+def test_the_last_rows_are_held_out_where_time_matters():
+    """Between rows the walk is known well; beyond the last one it goes on by chance."""
+    rng = np.random.default_rng(0)
+    t = np.linspace(0, 1, 400)[:, None]
+    y = np.cumsum(rng.normal(size=400))
+    how = FAST | {"n_components": 40}
+    shuffled = nb.NystroemRegressor(**how).fit(t, y)
+    in_time = nb.NystroemRegressor(cv="time", **how).fit(t, y)
+    assert in_time.validation_error_ > 1.3 * shuffled.validation_error_
+    narrow, wide = (np.ptp(model.predict_interval(t[-1:])) for model in (shuffled, in_time))
+    assert wide > 1.3 * narrow
+
+
+def test_dates_that_are_not_in_order_are_told_of():
+    days = pd.date_range("2024-01-01", periods=200, freq="D")
+    frame = pd.DataFrame({"day": days, "x": np.random.default_rng(0).normal(size=200)})
+    y = frame["x"].to_numpy()
+    model = nb.NystroemRegressor(cv="time", **FAST)
+    with pytest.warns(UserWarning, match="not in the order of 'day': sort them by time first"):
+        model.fit(frame[::-1], y[::-1])
+    assert model.fit(frame, y).score(frame, y) > 0.9  # warnings are errors here
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+@pytest.mark.parametrize("how", [{}, {"loss": "hinge"}])
+def test_a_fit_without_time_ends_with_a_model(kind, how):
+    if how and kind is nb.NystroemRegressor:
+        pytest.skip("a regressor has one loss")
+    X, y, _ = customers()
+    hurried = kind(max_time=1e-9, random_state=0, **how).fit(X, target(kind, y))
+    patient = kind(max_time=1e9, random_state=0, **how).fit(X, target(kind, y))
+    assert hurried.candidates_ != patient.candidates_
+    assert hurried.score(X, target(kind, y)) > 0.3
+
+
+@pytest.mark.parametrize("wrong", [0, -1, np.inf, "5 min", True])
+def test_a_time_that_is_none_is_refused(wrong):
+    X, y, _ = customers()
+    with pytest.raises(ValueError, match="max_time must be a positive number"):
+        nb.NystroemRegressor(max_time=wrong).fit(X, y)
+
+
+def test_the_test_sets_of_splits_are_held_out_as_groups_are():
+    X, y, owner = customers()
+    expected = nb.NystroemRegressor(**FAST).fit(X, y, groups=owner % 4)
+    splits = [(np.flatnonzero(owner % 4 != i), np.flatnonzero(owner % 4 == i)) for i in range(4)]
+    model = nb.NystroemRegressor(cv=splits, **FAST).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X))
+    with pytest.raises(ValueError, match=r"by groups or by the splits of cv"):
+        model.fit(X, y, groups=owner)
+    with pytest.raises(ValueError, match=r"X has 150 rows, but .* have 200"):
+        model.fit(X[:150], y[:150])
+
+
+ROWS = np.arange(200)
+WRONG_SPLITS = [5, "times", GroupKFold(3), [(ROWS[50:], ROWS[:50])], [(ROWS, ROWS)] * 2, []]
+
+
+@pytest.mark.parametrize("wrong", WRONG_SPLITS)
+def test_ways_to_hold_out_rows_that_there_are_not_are_refused(wrong):
+    X, y, _ = customers()
+    with pytest.raises(ValueError, match=r"cv is .time., None, or a list|setting of cv"):
+        nb.NystroemRegressor(cv=wrong).fit(X, y)
+
+
+def test_metadata_routing_passes_groups_and_weights():
+    X, y, owner = customers()
+    weights = np.random.default_rng(0).integers(1, 3, size=len(y)).astype(float)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = nb.NystroemRegressor(**FAST).set_fit_request(groups=True, sample_weight=True)
+        model = model.set_score_request(sample_weight=True)
+        given = {"groups": owner, "sample_weight": weights}
+        scores = cross_val_score(model, X, y, cv=GroupKFold(2), params=given)
+        grid = GridSearchCV(model, {"n_components": [5, 12]}, cv=GroupKFold(2))
+        found = grid.fit(X, y, **given).best_estimator_
+    assert scores.shape == (2,)
+    expected = nb.NystroemRegressor(**FAST).set_params(**found.get_params())
+    expected.fit(X, y, sample_weight=weights, groups=owner)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X))
