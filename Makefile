@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP)  ## A table from file to predictions, digits, and the paper's method: a minute
+demo: $(STAMP)  ## The paper's method, a table from file to predictions, and digits: a minute
 	$(BIN)/python examples/demo.py --out out/demo
 
 test: $(STAMP)  ## Run the tests, on all cores; what needs PyTorch, a browser or the site is skipped

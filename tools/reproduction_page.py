@@ -1,19 +1,38 @@
-"""Put the outcome of `nysboost reproduce` into docs/reproduction.md, with the paper's five figures.
+"""Put the outcome of `nysboost reproduce` into docs/reproduction.md and the README.
 
     python tools/reproduction_page.py out/reproduction
 
 The page is the folder's `report.md` between an introduction and a guide to reading it, which stand
-here, without the folded tables, which are in the report itself.
+here, without the folded tables, which are in the report itself. The README has Figure 1a and the
+sentence below it, from `simulation/simulation.csv`.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 import sys
+import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "docs" / "reproduction.md"
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from nysboost.compare.charts import STYLE
+from nysboost.paper.figures import AXIS, find_look
+from nysboost.paper.replicate import BASELINE
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reproduction.md"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- reproduction: front -->", "<!-- end of reproduction -->"
+READING = "columns-columns"
+FRONT = ("URB-mean", "URB-med", "URB-SF", "RRB-mean", "RRB-med", "RRB-SF", BASELINE)
+"""The methods of Figure 1a, and the reading of the validation sets that is shown."""
+
 FIGURE = re.compile(r"\]\(figures/figure-(?P<number>\d)-(?P<reading>[\w-]+)\.png\)")
 FOLDED = re.compile(r"<details>\n.*?</details>\n+", re.DOTALL)
 
@@ -21,8 +40,7 @@ INTRODUCTION = """\
 # The paper's experiments, run again
 
 Section 3 of *Boosting Nyström Method* (Hamm, Lu, Ouyang, Zhang): its five figures, and which of
-its 26 statements hold. Nothing was tuned to make one hold. `make reproduction` makes this page;
-the same with options of your own is a how-to, [below](#run-it-yourself).
+its 26 statements hold. Nothing was tuned to make one hold.
 
 """
 
@@ -47,18 +65,8 @@ GUIDE = """\
 
 ## Run it yourself
 
-```sh
-export NYSBOOST_DATA=folder/with/the/npz/files    # otherwise downloaded
-nysboost reproduce simulation --quick             # a small version, in a minute
-nysboost reproduce simulation --variants stated   # the paper's, 100 replicates
-nysboost reproduce all --variants stated --replicates 30 --replicates simulation=100
-```
-
-A run that was stopped goes on from its records, and the numbers do not depend on `--jobs`.
-`--reading` and `--validation` choose how V, and V1 and V2, are read; `--max-minutes` stops at a
-time; `--records-only` and `--report-only` separate the computation from its report, which may be
-made on another machine. `report.html` in the folder has the methods' errors, p-values and what
-decided each statement; `figures` has every figure under every reading, as PNG, SVG and PDF.
+`make reproduction` makes this page, and `nysboost reproduce simulation --quick` a small version in
+a minute: [Reproduce the paper](reproduce.md).
 """
 
 
@@ -69,8 +77,8 @@ def make_page(report: str) -> str:
     shown = FOLDED.sub("", shown).replace(".png)\n![", ".png)\n\n![")
     verdicts = "## Which statements hold"
     shown = shown.replace(verdicts, f"{_only_headline(summary)}\n\n{verdicts}")
-    made_with = shown.rfind("\nMade with ")
-    return INTRODUCTION + shown[:made_with].strip() + "\n\n" + GUIDE
+    shown, _, version = shown.rpartition("\nMade with ")
+    return f"{INTRODUCTION}Made with {version.strip()}\n\n{shown.strip()}\n\n{GUIDE}"
 
 
 def _only_headline(summary: str) -> str:
@@ -86,7 +94,84 @@ def copy_figures(out: Path, folder: Path) -> None:
         shutil.copyfile(out / "figures" / name, folder / f"reproduction-{found['number']}.png")
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A method's mean error with 1, 2, … learners, and its standard error."""
+
+    method: str
+    learners: list[int]
+    mean: list[float]
+    standard_error: list[float]
+    replicates: int
+
+
+def read_curves(path: Path) -> dict[str, Curve]:
+    """Return the curves of Figure 1a from the table of a preset."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["reading"] == READING]
+
+    curves = {}
+    for method in FRONT:
+        mine = [row for row in rows if row["method"] == method]
+        curves[method] = Curve(
+            method,
+            learners=[int(row["learners"]) for row in mine],
+            mean=[float(row["mean"]) for row in mine],
+            standard_error=[float(row["standard_error"]) for row in mine],
+            replicates=int(mine[0]["replicates"]),
+        )
+    return curves
+
+
+def draw_front(curves: dict[str, Curve], path: Path) -> None:
+    """Draw Figure 1a, with letters that can be read on a phone."""
+    with mpl.rc_context(STYLE | {"font.size": 13, "legend.fontsize": 12}):
+        figure = Figure((6.4, 4.6), layout="constrained")
+        axes = figure.add_subplot()
+        for curve in curves.values():
+            look = find_look(curve.method) | {"linewidth": 1.8, "markersize": 4}
+            axes.plot(curve.learners, curve.mean, label=curve.method, **look)
+            low = np.subtract(curve.mean, curve.standard_error)
+            high = np.add(curve.mean, curve.standard_error)
+            axes.fill_between(
+                curve.learners, low, high, color=look["color"], alpha=0.15, linewidth=0
+            )
+        axes.set(xlabel="number of learners", ylabel=AXIS["error"], xticks=range(2, 21, 2))
+        axes.legend(frameon=False, ncols=2)
+        figure.savefig(path, dpi=150)
+
+
+def say_front(curves: dict[str, Curve]) -> str:
+    """Return the sentence of the README: how many learners reach the ensemble's error."""
+    boosting, ensemble = curves["URB-mean"], curves[BASELINE]
+    most = ensemble.learners[-1]
+    enough = next(
+        learners
+        for learners, error in zip(boosting.learners, boosting.mean, strict=True)
+        if error <= ensemble.mean[-1]
+    )
+    sentence = (
+        f"Figure 1a of the paper, means of {ensemble.replicates} replicates: **URB-mean reaches "
+        f"with {enough} learners ({boosting.mean[enough - 1]:.4f}) what the ensemble has with "
+        f"{most} ({ensemble.mean[-1]:.4f})**; with {most} it has {boosting.mean[-1]:.4f}. All five "
+        "figures, and which of the paper's 26 statements hold: [the paper's experiments, run "
+        "again](docs/reproduction.md)."
+    )
+    return textwrap.fill(sentence, 120) + "\n"
+
+
+def with_front(readme: str, sentence: str) -> str:
+    """Return the README with the sentence in its place."""
+    before, _, rest = readme.partition(BEGIN)
+    return f"{before}{BEGIN}\n{sentence}{END}{rest.partition(END)[2]}"
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     copy_figures(folder, PAGE.parent / "figures")
     PAGE.write_text(make_page((folder / "report.md").read_text(encoding="utf-8")), encoding="utf-8")
+
+    front = read_curves(folder / "simulation" / "simulation.csv")
+    draw_front(front, PAGE.parent / "figures" / "figure-1a.png")
+    text = with_front(README.read_text(encoding="utf-8"), say_front(front))
+    README.write_text(text, encoding="utf-8")

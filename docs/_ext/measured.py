@@ -151,17 +151,17 @@ def readme() -> str:
 EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
 
 
-def run_example() -> str:
-    """Return what the first example of the README prints."""
-    found = EXAMPLE.search(README.read_text(encoding="utf-8"))
-    assert found, "The README has an example with its output."
+def run_example(code: str) -> str:
+    """Return what an example of the README prints."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(found["code"], "README.md", "exec"), {"__name__": "example"})
+        exec(compile(code, "README.md", "exec"), {"__name__": "example"})
     return printed.getvalue()
 
 
 def write_readme() -> None:
-    """Write the table and the output of the example into the README."""
-    text, printed = readme(), run_example()
-    shown = EXAMPLE.sub(lambda m: m.group().replace(m["output"], printed), text, count=1)
-    README.write_text(shown, encoding="utf-8")
+    """Write the table, and what the examples print, into the README."""
+
+    def with_output(found: re.Match[str]) -> str:
+        return found.group().replace(found["output"], run_example(found["code"]))
+
+    README.write_text(EXAMPLE.sub(with_output, readme()), encoding="utf-8")

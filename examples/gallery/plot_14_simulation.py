@@ -13,7 +13,7 @@ import numpy as np
 import nysboost as nb
 
 N_LEARNERS, N_COLUMNS, REPLICATES = 12, 10, 3
-SIZES = {"n_learners": N_LEARNERS, "n_columns": N_COLUMNS, "n_candidates": 100}
+SIZES = {"n_learners": N_LEARNERS, "n_columns": N_COLUMNS}
 METHODS = {
     "ensemble-uniform": ("#999999", ":"),
     "ensemble-ridge": ("#222222", "--"),
@@ -24,7 +24,8 @@ METHODS = {
 }
 
 # %%
-# A run of twelve learners has the shorter runs inside it: ``prefix(p)``.
+# A run of twelve learners has the shorter runs inside it: ``error_path`` is the error with 1, 2, …
+# learners.
 learners = np.arange(1, N_LEARNERS + 1)
 errors = {method: np.zeros((REPLICATES, N_LEARNERS)) for method in METHODS}
 limit = np.zeros(N_LEARNERS)
@@ -36,7 +37,7 @@ for r in range(REPLICATES):
     )
     for method, values in errors.items():
         run = nb.approximate(X, method, nb.Gaussian(sigma=1.0), **SIZES, random_state=r)
-        values[r] = [run.prefix(p).relative_error() for p in learners]
+        values[r] = run.error_path()
 
 # %%
 # Left, the mixtures that the paper compares. Right, the best of them beside the same columns in

@@ -1,0 +1,142 @@
+"""
+Boosting Nyström in ten minutes
+===============================
+
+A kernel matrix holds the similarity of each pair of n points. It has n² numbers, too many for a
+large n. *Nyström's method* computes m of its columns and approximates the rest from them. An
+*ensemble* averages several such approximations, each on random columns. *Boosting* finds them one
+after the other: the next one takes the columns that the others approximate badly. This tutorial
+follows Algorithm 1 of *Boosting Nyström Method* (Hamm, Lu, Ouyang and Zhang) through one step, on
+the simulation of the paper.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import nysboost as nb
+
+# %%
+# The matrix
+# ----------
+# 1,000 points from the standard normal distribution in the plane, and the Gaussian kernel with
+# σ = 1: two points are similar where they are near. Only to look at it, we compute the whole
+# matrix. The library never does.
+
+X = np.random.default_rng(0).normal(size=(1000, 2))
+kernel = nb.Gaussian(sigma=1.0)
+G = kernel(X, X)
+
+# %%
+# One call runs the algorithm. The sizes are those of the paper: p = 20 learners, each on m = 10
+# columns and of rank k = 10.
+
+run = nb.approximate(X, "URB-mean", kernel, n_learners=20, n_columns=10, rank=10, random_state=0)
+print(run)
+
+# %%
+# 1. The first learner
+# --------------------
+# Algorithm 1 begins with ten columns drawn at random, and a standard Nyström approximation on
+# them. A column belongs to a point: we can draw it. The colour of a point is the norm of its column
+# of the residual, G minus the approximation: dark points are far from all ten columns.
+
+first = run.prefix(1)
+residual = G - first @ np.eye(len(X))
+drawn = first.trajectory.learners[0].landmarks.points
+
+figure, axes = plt.subplots(figsize=(5.2, 4), layout="constrained")
+shown = axes.scatter(*X.T, c=np.linalg.norm(residual, axis=0), s=9, cmap="viridis_r")
+axes.scatter(*drawn.T, marker="x", color="#CC3311", s=60, label="columns of the first learner")
+figure.colorbar(shown, label="norm of the column of the residual")
+axes.set(title=f"one learner: relative error {first.relative_error():.2f}", xticks=[], yticks=[])
+axes.legend(loc="lower left")
+plt.show()
+
+# %%
+# 2. The residual
+# ---------------
+# Step (b) draws candidates V, here 100 columns, and step (c) computes their columns of the
+# residual. Each column has a value at every point. Below are three of them, as maps. A column is
+# large around its own point, so that near points have similar columns, as the first two: the next
+# learner needs one of them, and not both. It also needs the third, which is another.
+
+step = run.steps[0]
+R = residual[:, step.V]
+norms = np.linalg.norm(R, axis=0)
+worst = np.argsort(-norms)
+below = np.argmax(np.where(X[step.V, 1] < -1.2, norms, 0))
+
+figure, panels = plt.subplots(1, 3, figsize=(7.8, 2.9), layout="constrained")
+for panel, v in zip(panels, (worst[0], worst[4], below), strict=True):
+    shown = panel.scatter(*X.T, c=R[:, v], s=6, cmap="RdBu", vmin=-1, vmax=1)
+    panel.scatter(*X[step.V[v]], marker="o", s=70, facecolors="none", edgecolors="black")
+    panel.set(xticks=[], yticks=[], title=f"column of point {step.V[v]}")
+figure.colorbar(shown, ax=panels, label="residual")
+plt.show()
+
+# %%
+# 3. The clusters
+# ---------------
+# Step (d) clusters the 100 columns of the residual into m = 10 groups and takes the column nearest
+# to the centre of each. Here each candidate has the colour of the chosen column that is nearest to
+# its own, and the size of its norm. Step (e) fits the second learner on the ten columns.
+
+chosen = residual[:, step.columns]
+distances = np.linalg.norm(R[:, :, None] - chosen[:, None, :], axis=0)  # shape (s, m)
+groups = distances.argmin(axis=1)
+
+figure, axes = plt.subplots(figsize=(5.2, 4), layout="constrained")
+axes.scatter(*X.T, color="#DDDDDD", s=4)
+axes.scatter(*X[step.V].T, c=groups, cmap="tab10", s=8 + 12 * norms)
+axes.scatter(*X[step.columns].T, marker="x", color="black", s=60, label="columns of the second")
+axes.set(title="candidates V in ten groups", xticks=[], yticks=[])
+axes.legend(loc="lower left")
+plt.show()
+
+# %%
+# 4. The mixture
+# --------------
+# The steps repeat until there are p learners. Step 3 weighs them: in `URB-mean` the boosting step
+# has **U**niform weights, the final mixture **R**idge weights, fitted on the columns V1, and the
+# clustering is k-**mean**\ s. ``error_path`` is the error with 1, 2, … p learners.
+
+ensemble = nb.approximate(X, "ensemble-ridge", kernel, n_learners=20, n_columns=10, random_state=0)
+uniform = nb.approximate(X, "UUB-mean", kernel, n_learners=20, n_columns=10, random_state=0)
+
+figure, axes = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
+learners = np.arange(1, 21)
+for label, found, style in (
+    ("ensemble-ridge", ensemble, "k--"),
+    ("UUB-mean, all weights uniform", uniform, "C2-"),
+    ("URB-mean, ridge weights at the end", run, "C3-"),
+):
+    axes.plot(learners, found.error_path(), style, label=label)
+axes.set(xlabel="number of learners p", ylabel="relative error", xticks=learners[1::2])
+axes.legend(frameon=False)
+plt.show()
+
+# %%
+# Each learner that boosting finds costs more than one of the ensemble, which clusters nothing; in
+# return it takes fewer of them. These are the weights, and how long each part of a step took:
+
+print("weights:", run.weights.round(2))
+seconds = {letter: sum(s.seconds[letter] for s in run.steps) for letter in "abcde"}
+print("milliseconds:", {letter: round(1000 * value, 1) for letter, value in seconds.items()})
+
+# %%
+# 5. Use it
+# ---------
+# An approximation multiplies vectors, solves systems, and has features for any row, old or new: a
+# linear model on them is an approximate kernel method. ``BoostedNystroem`` is the same as a
+# transformer of scikit-learn.
+
+features = nb.BoostedNystroem(
+    "URB-mean", kernel=kernel, n_learners=20, n_columns=10, random_state=0
+)
+print(features.fit_transform(X).shape)
+
+# %%
+# `Choose a variant <../variants.html>`_ says which of the 27 to take,
+# `Write your own rule or clustering <../own_rule.html>`_ how to put another step in its place, and
+# `Reproduce the paper <../reproduce.html>`_ how to run all of its experiments. The algorithm itself
+# is one screen of code: ``nysboost/boosting/algorithm.py``.
