@@ -209,6 +209,10 @@ class Mapped(Kernel, ABC):
         if not isinstance(self.metric, Metric | None):  # an array: the map
             object.__setattr__(self, "metric", Metric(self.metric))
 
+    def with_metric(self, metric: Metric | None) -> Self:
+        """Return the kernel with another metric."""
+        return self._with(metric=metric)
+
     def mapping(self, template: Array) -> Callable[[Array], Array]:
         """Return X ↦ XA for points in the form of `template`."""
         if self.metric is None:

@@ -32,9 +32,9 @@ from nysboost.learn.input import (
     warn_if_unsorted,
 )
 from nysboost.learn.report import HeldOutRows, describe, permutation_importances
-from nysboost.learn.search.data import uses_folds
 from nysboost.learn.search.model import Member
 from nysboost.learn.search.search import SearchResult, run_search
+from nysboost.learn.search.splits import uses_folds
 from nysboost.learn.search.tuning import LANDMARKS
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike

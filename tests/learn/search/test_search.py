@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from learners import wave as table
 from scipy.sparse import random as random_sparse
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 
 import nysboost as nb
 from nysboost.kernels.scaling import SCALINGS
@@ -46,6 +46,37 @@ def test_a_linear_target_is_predicted_about_as_well_as_by_ridge_regression(n, d,
         for model in (nb.NystroemRegressor(random_state=0), Ridge())
     ]
     assert errors[0] < 1.1 * errors[1]
+
+
+def counts(seed: int, n: int = 500, d: int = 1000):
+    """Sparse counts with a linear target, of which a fifth is noise; as many test rows."""
+    draw = random_sparse(2 * n, d, density=0.02, format="csr", random_state=seed)
+    X = draw.ceil()
+    y = X @ np.random.default_rng(seed).normal(size=d)
+    y = y / y.std() + 0.5 * np.random.default_rng(seed + 1).normal(size=2 * n)
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def test_a_wide_sparse_table_of_a_linear_target_is_predicted_as_ridge_regression_does():
+    X, y, fresh, truth = counts(0)
+    model = nb.NystroemRegressor(random_state=0)
+    with pytest.warns(UserWarning, match="1,000 columns and only 500 rows, and a linear model"):
+        model.fit(X, y)
+    assert model.score(fresh, truth) > 0.97 * Ridge().fit(X, y).score(fresh, truth) > 0.1
+
+
+def test_labels_of_a_wide_sparse_table_are_predicted_as_logistic_regression_does():
+    X, y, fresh, truth = counts(0)
+    with pytest.warns(UserWarning, match="and a linear model"):
+        model = nb.NystroemClassifier(random_state=0).fit(X, y > 0)
+    linear = LogisticRegression().fit(X, y > 0)
+    assert model.score(fresh, truth > 0) > 0.94 * linear.score(fresh, truth > 0) > 0.58
+
+
+def test_a_number_of_landmarks_bounds_those_of_a_wide_table_too():
+    X, y, _, _ = counts(0, n=100, d=200)
+    model = nb.NystroemRegressor(20, random_state=0).fit(X, y)
+    assert model.n_components_ <= 20
 
 
 def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enough():

@@ -12,13 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from nysboost.kernels import Evaluator
+from nysboost.kernels.base import Mapped
+from nysboost.kernels.radial import Radial
 from nysboost.learn.search.tuning import LEAF_ROWS, NEAREST
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import (
@@ -37,14 +41,69 @@ from nysboost.numerics.threads import one_blas_thread, usable_threads
 from nysboost.numerics.tree import Tree
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import BlockTask, Task, in_order
+from nysboost.rows.rows import Rows
 from nysboost.rows.sizes import SCAN_BYTES
 
-BLOCK, PREPARED = 256, 16
-"""Rows whose variances are computed together; leaves whose prepared kernels are kept."""
+BLOCK = 256
+"""Rows whose variances are computed together."""
 
-ROUNDED, LEAST = 1e-3, 1e-8
-"""Rows are stored in float32 if that changes them by at most this share of the error; ρ is at least
-the second, below which rounding may make a kernel matrix indefinite."""
+PREPARED = 16
+"""Leaves whose prepared kernels are kept."""
+
+ROUNDED = 1e-3
+"""Rows are stored in float32 if that changes them by at most this share of the error."""
+
+LEAST = 1e-8
+"""Least ρ, below which rounding may make a kernel matrix indefinite."""
+
+
+class LeafRows(NamedTuple):
+    """Rows of a leaf: V (n, q) mapped, residuals R (n, t) and ω (n,)."""
+
+    V: Array
+    R: Array
+    counts: Array
+
+    @classmethod
+    def of_table(cls, table: Array, q: int) -> LeafRows:
+        """Return the parts of a table with columns V, R and ω."""
+        return cls(table[:, :q], table[:, q:-1], table[:, -1])
+
+    def and_more(self, table: Array) -> LeafRows:
+        """Return these rows and those of a table."""
+        xp = namespace(table)
+        new = LeafRows.of_table(table, int(self.V.shape[1]))
+        V = xp.astype(new.V, self.V.dtype)
+        return LeafRows(
+            xp.concat([self.V, V]),
+            xp.concat([self.R, new.R]),
+            xp.concat([self.counts, new.counts]),
+        )
+
+    def kernel_matrix(self, kernel: Radial) -> Array:
+        """Return k(V, V), shape (n, n), in float64."""
+        V = arrays.in_float64(self.V)
+
+        def block(rows: Indices, columns: Indices) -> Array:
+            return kernel(V[rows[0] : rows[-1] + 1, :], V[: len(columns), :])
+
+        return symmetric(block, V.shape[0])
+
+    def coefficients(self, K: Array, rho: float) -> Array:
+        """Return (K + ρ diag(1/ω))⁻¹R, (n, t), or 0 if that fails by rounding; K is overwritten."""
+        xp = namespace(K)
+        diagonal = xp.reshape(K, (-1,))[:: K.shape[0] + 1]
+        diagonal += max(rho, LEAST) / self.counts
+        if isinstance(K, np.ndarray):
+            _, found, failed = lapack.dposv(K.T, self.R, lower=True, overwrite_a=True)
+            return np.zeros_like(self.R) if failed else np.asarray(found)
+
+        # solving with triangles is not in the standard
+        solve_triangle = getattr(xp.linalg, "solve_triangular", None)
+        if solve_triangle is None:
+            return xp.linalg.solve(K, self.R)
+        L = xp.linalg.cholesky(K)
+        return solve_triangle(L.T, solve_triangle(L, self.R, upper=False), upper=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +115,7 @@ class Leaves:
     coefficients are those of the rounded rows.
     """
 
-    kernel: Any
+    kernel: Radial
     tree: Tree
     starts: Indices
     V: Array
@@ -67,7 +126,7 @@ class Leaves:
 
     @classmethod
     def of(
-        cls, kernel: Any, tree: Tree, rho: float, U: Array, t: int, error: float = 0.0
+        cls, kernel: Radial, tree: Tree, rho: float, U: Array, t: int, error: float = 0.0
     ) -> Leaves:
         """Return leaves without rows, for mapped rows like U with t residuals.
 
@@ -75,27 +134,45 @@ class Leaves:
         units of the kernel's bandwidth.
         """
         xp = namespace(U)
-        moved = float(xp.max(xp.abs(xp.astype(xp.astype(U, xp.float32), xp.float64) - U)))
-        V = xp.astype(U[:0, :], xp.float32 if moved <= ROUNDED * error else xp.float64)
-        R, starts = arrays.empty((0, t), U), np.zeros(tree.n_leaves + 1, dtype=np.intp)
-        return cls(kernel, tree, starts, V, R, U[:0, 0], R, rho)
+        rounded = xp.astype(xp.astype(U, xp.float32), xp.float64)
+        moved = float(xp.max(xp.abs(rounded - U)))
+        dtype = xp.float64
+        if moved <= ROUNDED * error:
+            dtype = xp.float32
+
+        return cls(
+            kernel,
+            tree,
+            starts=np.zeros(tree.n_leaves + 1, dtype=np.intp),
+            V=xp.astype(U[:0, :], dtype),
+            R=arrays.empty((0, t), U),
+            counts=U[:0, 0],
+            w=arrays.empty((0, t), U),
+            rho=rho,
+        )
 
     def __call__(self, U: Array, budget: Budget | None = None) -> Array:
         """Return k(u, V) w of the leaf of each mapped row u, shape (n, t)."""
-        out = namespace(U).zeros((U.shape[0], self.w.shape[1]), dtype=U.dtype, device=U.device)
+        shape = U.shape[0], self.w.shape[1]
+        out = namespace(U).zeros(shape, dtype=U.dtype, device=U.device)
         visits = list(self._visits(self.tree(U)))
 
-        def work(visit: tuple[Indices, slice]) -> Array:
-            rows, at = visit
-            values: Array = self._against(at)(arrays.take(U, rows)) @ self.w[at, :]
+        def predict(visit: Visit) -> Array:
+            evaluate = self._evaluator(visit.leaf)
+            C = evaluate(arrays.take(U, visit.rows))
+            values: Array = C @ self.w[visit.leaf, :]
             return values
 
-        usable = usable_threads(budget or Budget()) if arrays.is_numpy(U) else 1
+        usable = 1
+        if arrays.is_numpy(U):
+            usable = usable_threads(budget or Budget())
         threads = max(1, min(usable, len(visits)))
+
         # with one BLAS thread the result does not depend on other threads of the process
         with one_blas_thread():
-            for (rows, _), values in zip(visits, in_order(work, visits, threads), strict=True):
-                out[arrays.place(rows, U), :] = values
+            predicted = in_order(predict, visits, threads)
+            for visit, values in zip(visits, predicted, strict=True):
+                out[arrays.place(visit.rows, U), :] = values
         return out
 
     def variance(self, U: Array, *, seen: bool = False) -> Array:
@@ -103,95 +180,118 @@ class Leaves:
 
         The amplitude is the maximum-likelihood estimate Rᵀ(K + ρ diag(1/ω))⁻¹R/n.
         """
-        out = namespace(U).full((U.shape[0],), 1.0 + self.rho, dtype=U.dtype, device=U.device)
-        for rows, at in self._visits(self.tree(U)):
-            leaf = arrays.in_float64(self.V[at, :]), self.counts[at]
-            for some in np.array_split(rows, -(-len(rows) // BLOCK)):
-                found = nearest_variance(self.kernel, self.rho, arrays.take(U, some), *leaf, seen)
+        xp = namespace(U)
+        out = xp.full((U.shape[0],), 1.0 + self.rho, dtype=U.dtype, device=U.device)
+        for visit in self._visits(self.tree(U)):
+            V = arrays.in_float64(self.V[visit.leaf, :])
+            counts = self.counts[visit.leaf]
+            for some in np.array_split(visit.rows, -(-len(visit.rows) // BLOCK)):
+                H = arrays.take(U, some)
+                found = nearest_variance(self.kernel, self.rho, H, V, counts, seen)
                 out[arrays.place(some, U)] = found
-        return out[:, None] * namespace(U).mean(self.R * self.w, axis=0)
 
-    def _against(self, at: slice) -> Any:
+        amplitude = xp.mean(self.R * self.w, axis=0)
+        return out[:, None] * amplitude
+
+    def _evaluator(self, leaf: slice) -> Evaluator:
         """Return u ↦ k(u, V) of one leaf, prepared once."""
-        kept = self.__dict__.setdefault("_prepared", {})
-        found = kept.get(at.start)  # another thread may clear the dictionary
+        kept = self._prepared
+        found = kept.get(leaf.start)  # another thread may clear the dictionary
         if found is None:
             if len(kept) >= PREPARED:
                 kept.clear()
-            found = kept[at.start] = self.kernel.against(arrays.in_float64(self.V[at, :]))
+            found = self.kernel.against(arrays.in_float64(self.V[leaf, :]))
+            kept[leaf.start] = found
         return found
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in dict(self.__dict__).items() if name != "_prepared"}
+    @cached_property
+    def _prepared(self) -> dict[int, Evaluator]:
+        """Prepared kernels of some leaves, by the leaf's first row."""
+        return {}
 
-    def _visits(self, leaf: Indices) -> Iterator[tuple[Indices, slice]]:
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_prepared"}
+
+    def _visits(self, leaf: Indices) -> Iterator[Visit]:
         """Yield rows that belong to one leaf, in blocks, and the slice of that leaf."""
         order = np.argsort(leaf, kind="stable")
         cuts = np.flatnonzero(np.diff(leaf[order])) + 1
-        for together in np.split(order, cuts) if len(order) else []:
-            at = slice(*self.starts[leaf[together[0]] :][:2].tolist())
-            if at.stop > at.start:
-                size = max(64, block_bytes(self.V) // (8 * (at.stop - at.start)))
-                for part in slices(0, len(together), size):
-                    yield together[part], at
+        if len(order) == 0:
+            return
 
-    def add_rows(self, rows: Any, task: Task, *aligned: Array) -> Leaves:
+        for together in np.split(order, cuts):
+            j = leaf[together[0]]
+            n_rows = int(self.starts[j + 1] - self.starts[j])
+            if n_rows == 0:
+                continue
+            of_leaf = slice(int(self.starts[j]), int(self.starts[j + 1]))
+            size = max(64, block_bytes(self.V) // (8 * n_rows))
+            for part in slices(0, len(together), size):
+                yield Visit(together[part], of_leaf)
+
+    def add_rows(self, rows: Rows, task: Task, *aligned: Array) -> Leaves:
         """Return the leaves with more rows; leaves that have new rows are solved again.
 
         The task, of `leaf_rows`, returns the leaf and the data of each row.
         """
-        every = self.V, self.R, self.counts, self.w
-        before = [tuple(part[a:b, ...] for part in every) for a, b in pairwise(self.starts)]
+        before = [
+            SolvedLeaf(LeafRows(self.V[a:b, :], self.R[a:b, :], self.counts[a:b]), self.w[a:b, :])
+            for a, b in pairwise(self.starts.tolist())
+        ]
         join = partial(_join_leaf, self.kernel, self.rho)
-        found = rows.group(task, join, [leaf[:3] for leaf in before], *aligned)
-        after = [old if new is None else new for old, new in zip(before, found, strict=True)]
-        V, R, counts, w = map(namespace(self.V).concat, zip(*after, strict=True))
-        starts = np.cumsum([0, *(leaf[0].shape[0] for leaf in after)])
-        return replace(self, starts=starts, V=V, R=R, counts=counts, w=w)
+        joined = rows.group(task, join, [leaf.rows for leaf in before], *aligned)
+        after = [new or old for old, new in zip(before, joined, strict=True)]
+
+        sizes = [int(leaf.w.shape[0]) for leaf in after]
+        concat = namespace(self.R).concat
+        return replace(
+            self,
+            starts=np.cumsum([0, *sizes]),
+            V=concat([leaf.rows.V for leaf in after]),
+            R=concat([leaf.rows.R for leaf in after]),
+            counts=concat([leaf.rows.counts for leaf in after]),
+            w=concat([leaf.w for leaf in after]),
+        )
 
 
-def _join_leaf(kernel: Any, rho: float, before: tuple[Array, ...], table: Array) -> Any:
-    """Return V, R, ω and w of a leaf with the rows of a table added."""
-    xp, dtype, q = namespace(table), before[0].dtype, before[0].shape[1]
-    new = xp.astype(table[:, :q], dtype), table[:, q:-1], table[:, -1]
-    V, R, counts = map(xp.concat, zip(before, new, strict=True))
-    return V, R, counts, _solve(_kernel_matrix(kernel, V), R, counts, rho)
+class Visit(NamedTuple):
+    """Numbers of new rows, and the slice of the rows of their leaf."""
+
+    rows: Indices
+    leaf: slice
 
 
-def predict_leaf(kernel: Any, rhos: Floats, H: Array, table: Array) -> Floats:
+class SolvedLeaf(NamedTuple):
+    """Rows of a leaf, and their coefficients w (n, t)."""
+
+    rows: LeafRows
+    w: Array
+
+
+def _join_leaf(kernel: Radial, rho: float, before: LeafRows, table: Array) -> SolvedLeaf:
+    """Return a leaf with the rows of a table added, solved."""
+    joined = before.and_more(table)
+    K = joined.kernel_matrix(kernel)
+    return SolvedLeaf(joined, joined.coefficients(K, rho))
+
+
+def predict_leaf(kernel: Radial, rhos: Floats, H: Array, table: Array) -> Floats:
     """Return what a leaf, a table of V, R and ω, predicts at rows H with each ρ: (r, h, t)."""
-    q, last = H.shape[1], len(rhos) - 1
-    V, R, counts = table[:, :q], table[:, q:-1], table[:, -1]
-    K, C = _kernel_matrix(kernel, V), kernel(H, V)
-    return np.stack([
-        arrays.to_host(C @ _solve(K if i == last else K + 0.0, R, counts, float(rho)))
-        for i, rho in enumerate(rhos)
-    ])  # fmt: skip
+    rows = LeafRows.of_table(table, int(H.shape[1]))
+    K = rows.kernel_matrix(kernel)
+    C = kernel(H, rows.V)
 
-
-def _kernel_matrix(kernel: Any, V: Array) -> Array:
-    """Return k(V, V), shape (n, n), in float64."""
-    V = arrays.in_float64(V)
-    return symmetric(lambda i, j: kernel(V[i[0] : i[-1] + 1, :], V[: len(j), :]), V.shape[0])
-
-
-def _solve(K: Array, R: Array, counts: Array, rho: float) -> Array:
-    """Return (K + ρ diag(1/ω))⁻¹R, (n, t), or 0 if that fails by rounding; K is overwritten."""
-    xp = namespace(K)
-    diagonal = xp.reshape(K, (-1,))[:: K.shape[0] + 1]
-    diagonal += max(rho, LEAST) / counts
-    if isinstance(K, np.ndarray):
-        _, found, failed = lapack.dposv(K.T, R, lower=True, overwrite_a=True)
-        return np.asarray(found) if not failed else np.zeros_like(R)
-    triangular = getattr(xp.linalg, "solve_triangular", None)  # which the standard does not have
-    if triangular is None:
-        return xp.linalg.solve(K, R)
-    L = xp.linalg.cholesky(K)
-    return triangular(L.T, triangular(L, R, upper=False), upper=True)
+    predicted = []
+    *others, last = rhos.tolist()
+    for rho in others:
+        w = rows.coefficients(K + 0.0, rho)
+        predicted.append(arrays.to_host(C @ w))
+    predicted.append(arrays.to_host(C @ rows.coefficients(K, last)))
+    return np.stack(predicted)
 
 
 def nearest_variance(
-    kernel: Any, rho: float, H: Array, V: Array, counts: Array, seen: bool = False
+    kernel: Radial, rho: float, H: Array, V: Array, counts: Array, seen: bool = False
 ) -> Array:
     """Return the variance of observations at mapped rows H, over the amplitude, shape (h,).
 
@@ -199,59 +299,110 @@ def nearest_variance(
     nearest-neighbour Gaussian processes (Datta et al. 2016). A row that was `seen` is its own
     nearest row, which is left out.
     """
-    xp, (h, q), last = namespace(H), H.shape, V.shape[0] - seen
-    C, k = kernel(H, V), min(NEAREST, last)
+    xp = namespace(H)
+    C = kernel(H, V)
+    k = min(NEAREST, V.shape[0] - seen)
     if k == 0:
         return xp.full_like(C[:, 0], 1.0 + rho)
-    if hasattr(xp, "topk"):  # PyTorch, which has no argpartition
-        near = arrays.to_host(xp.topk(C, k + seen)[1][:, int(seen) :])
-    else:
-        order = xp.argpartition(C, [last - k, last + seen - 1], axis=1)
-        near = arrays.to_host(order[:, last - k : last])
+
+    # c: kernel values of the k nearest rows
+    near = _nearest(C, k, int(seen))
     c = xp.take_along_axis(C, arrays.place(near, C), axis=1)
-    W = xp.reshape(arrays.take(V, near.ravel()), (h, k, q))
+
+    # K: those among the nearest rows, whose distances are rounded less as seen from the first
+    W = xp.reshape(arrays.take(V, near.ravel()), (*near.shape, V.shape[1]))
     W = W - W[:, :1, :]
-    G, norms = W @ xp.matrix_transpose(W), xp.sum(W * W, axis=2)
-    squared = xp.clip(norms[:, :, None] + norms[:, None, :] - 2 * G, min=0.0)
-    noise = max(rho, LEAST) / xp.reshape(arrays.take(counts, near.ravel()), (h, k))
-    K = kernel.profile(squared)[0] + noise[:, :, None] * arrays.identity(k, W)
-    known = xp.sum(c * xp.linalg.solve(K, c[:, :, None])[:, :, 0], axis=1)
+    norms = xp.sum(W * W, axis=2)
+    products = W @ xp.matrix_transpose(W)
+    squared = norms[:, :, None] + norms[:, None, :] - 2 * products
+    K, _ = kernel.profile(xp.clip(squared, min=0.0))
+
+    # 1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ
+    noise = max(rho, LEAST) / xp.reshape(arrays.take(counts, near.ravel()), near.shape)
+    ridged = K + noise[:, :, None] * arrays.identity(k, W)
+    solved = xp.linalg.solve(ridged, c[:, :, None])[:, :, 0]
+    known = xp.sum(c * solved, axis=1)
     return xp.clip(1.0 + rho - known, min=rho)
 
 
-def map_block(kernel: Any, X: Array) -> Array:
+def _nearest(C: Array, k: int, skipped: int) -> Indices:
+    """Return the columns of the k largest entries of each row, after as many that are skipped."""
+    xp = namespace(C)
+    if hasattr(xp, "topk"):  # PyTorch, which has no argpartition
+        _, largest = xp.topk(C, k + skipped)
+        return arrays.to_host(largest[:, skipped:])
+    last = C.shape[1] - skipped
+    order = xp.argpartition(C, [last - k, last + skipped - 1], axis=1)
+    return arrays.to_host(order[:, last - k : last])
+
+
+# Which rows are in which leaf
+
+
+class Evaluates(Protocol):
+    """A model with a kernel, whose predictions the leaves correct."""
+
+    @property
+    def kernel(self) -> Mapped:
+        """The kernel with its metric."""
+
+    def evaluate(self, rows: Rows, budget: Budget) -> Array:
+        """Return the predictions for rows, shape (n, t)."""
+
+
+def map_block(kernel: Mapped, X: Array) -> Array:
     """Return rows in memory behind the metric, in float64, shape (n, q)."""
     x = arrays.in_float64(arrays.as_float(X))
     return arrays.dense(kernel.mapping(x)(x))
 
 
+@dataclass(frozen=True, eq=False)
+class LeafTask:
+    """What finds the leaf of a row, of those `asked` for (leaves,), and its residual."""
+
+    model: Evaluates
+    tree: Tree
+    asked: NDArray[np.bool_]
+    budget: Budget
+
+    def __call__(self, X: Array, Y: Floats, weights: Floats | None = None) -> tuple[Indices, Array]:
+        """Return the leaf of each row of positive weight, and a table of U, y − g(x) and ω."""
+        U = map_block(self.model.kernel, X)
+        leaf = self.tree(U)
+        counts = np.ones((len(leaf), 1))
+        if weights is not None:
+            counts = weights
+        kept = np.flatnonzero((counts[:, 0] > 0) & self.asked[leaf])
+
+        U = arrays.take(U, kept)
+        x = arrays.in_float64(arrays.take(X, kept))
+        predicted = self.model.evaluate(ArrayRows(x), self.budget)
+        R = arrays.like(Y[kept], U) - predicted
+        table = namespace(U).concat([U, R, arrays.like(counts[kept], U)], axis=1)
+        return leaf[kept], table
+
+
 def leaf_rows(
-    rows: Any, Y: Array, weights: Array | None, model: Any, tree: Tree,
-    budget: Budget, asked: Any = True,
-) -> tuple[Any, ...]:  # fmt: skip
+    rows: Rows,
+    Y: Array,
+    weights: Array | None,
+    model: Evaluates,
+    tree: Tree,
+    budget: Budget,
+    asked: NDArray[np.bool_] | None = None,
+) -> tuple[Task, *tuple[Array, ...]]:
     """Return the task that groups rows by leaf, for leaves `asked` for, and its aligned tables."""
+    if asked is None:
+        asked = np.ones(tree.n_leaves, dtype=bool)
     width = rows.n_features + tree.directions.shape[1] + Y.shape[1]
-    size = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
-    asked = np.broadcast_to(asked, tree.n_leaves)
-    task = BlockTask("leaves", _leaf_rows, (model, tree, asked, budget), size)
-    return (task, Y) if weights is None else (task, Y, weights[:, None])
+    block = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
+    task = BlockTask("leaves", LeafTask.__call__, LeafTask(model, tree, asked, budget), block)
+    if weights is None:
+        return task, Y
+    return task, Y, weights[:, None]
 
 
-def _leaf_rows(
-    shared: Any, X: Array, Y: Floats, weights: Floats | None = None
-) -> tuple[Indices, Array]:
-    """Return the leaf of each row of positive weight, and a table of U, y − g(x) and ω."""
-    model, tree, asked, budget = shared
-    U = map_block(model.kernel, X)
-    leaf = tree(U)
-    counts = np.ones((len(leaf), 1)) if weights is None else weights
-    kept = np.flatnonzero((counts[:, 0] > 0) & asked[leaf])
-    U, rows = arrays.take(U, kept), ArrayRows(arrays.in_float64(arrays.take(X, kept)))
-    R = arrays.like(Y[kept], U) - model.evaluate(rows, budget)
-    return leaf[kept], namespace(U).concat([U, R, arrays.like(counts[kept], U)], axis=1)
-
-
-def rows_per_leaf(local: bool | int | str, rows: Any, width: int, budget: Budget) -> int:
+def rows_per_leaf(local: bool | int | str, rows: Rows, width: int, budget: Budget) -> int:
     """Return how many rows a leaf has at most, so that two kernel matrices fit; 0 is no leaves.
 
     The leaves hold all rows, with `width` numbers for each; "auto" has leaves if these fit.
@@ -259,15 +410,21 @@ def rows_per_leaf(local: bool | int | str, rows: Any, width: int, budget: Budget
     if local is False:
         return 0
     accelerated = on_device(rows.template)
-    room = free_bytes(rows.template) if accelerated else budget.bytes
+    room = budget.bytes
+    matrices = 16
+    if accelerated:
+        room = free_bytes(rows.template)
+        matrices = 32
+
     needed = 16 * rows.n * width
-    if needed <= room:
-        most = LEAF_ROWS[accelerated] if isinstance(local, bool | str) else int(local)
-        return max(1, min(most, int((room / (32 if accelerated else 16)) ** 0.5)))
-    if local == "auto":
+    if needed > room and local == "auto":
         return 0
-    msg = (
-        f"Leaves hold all {rows.n} rows, which takes about {format_bytes(needed)}, but max_memory "
-        f"is {format_bytes(budget.bytes)}: allow more memory, or take local=False."
-    )
-    raise ValueError(msg)
+    if needed > room:
+        raise ValueError(
+            f"Leaves hold all {rows.n} rows, which takes about {format_bytes(needed)}, but "
+            f"max_memory is {format_bytes(budget.bytes)}: allow more memory, or take local=False."
+        )
+    most = LEAF_ROWS[accelerated]
+    if not isinstance(local, bool | str):
+        most = int(local)
+    return max(1, min(most, int((room / matrices) ** 0.5)))

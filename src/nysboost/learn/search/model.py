@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -19,6 +18,7 @@ from nysboost.numerics.arrays import Array, Floats, namespace
 from nysboost.numerics.budget import Budget, row_blocks
 from nysboost.numerics.linalg import triangular_factor
 from nysboost.rows.driver import BlockTask, scan_size
+from nysboost.rows.rows import Rows
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 
@@ -39,20 +39,26 @@ class HeldOutFeatures:
         xp = namespace(self.F)
         train = self.train
         mean = train.mean
+
+        # w = (FᵀF + γI)⁻¹ Fᵀ(Y − μ)
         b = train.FY - train.F[:, None] * mean[None, :]
-        ridge = arrays.identity(train.FF.shape[0], train.FF) * float(self.gamma * multiple)
-        w = xp.linalg.solve(train.FF + ridge, b)
-        squares = (self.held.Y - mean - self.F @ w) ** 2
-        n_outputs = int(squares.shape[1])
-        return float(xp.sum(self.held.weighted(squares))) / n_outputs
+        ridge = self.gamma * multiple
+        ridged = train.FF + arrays.identity(b.shape[0], b) * float(ridge)
+        w = xp.linalg.solve(ridged, b)
+
+        missed = self.held.Y - mean - self.F @ w
+        squares = self.held.weighted(missed**2)
+        return float(xp.sum(squares)) / int(missed.shape[1])
 
 
 def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
     """Return the multiple of γ with the least error on held-out rows, of equal ones the largest."""
-    errors = [
-        sum(fold.squared_error(multiple) for fold in folds) for multiple in tuning.GAMMAS.tolist()
-    ]
-    return float(tuning.GAMMAS[np.argmin(np.nan_to_num(errors, nan=np.inf))])
+    errors = []
+    for multiple in tuning.GAMMAS.tolist():
+        of_folds = [fold.squared_error(multiple) for fold in folds]
+        errors.append(sum(of_folds))
+    best = np.argmin(np.nan_to_num(errors, nan=np.inf))
+    return float(tuning.GAMMAS[best])
 
 
 def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
@@ -68,25 +74,38 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
     array([0. , 0.5, 0.5])
     """
     m = len(means)
-    root = np.sqrt(counts / counts.sum())[:, None]
-
-    # ‖R w‖ = ‖Σ w_i r_i‖, by blocks, so that thousands of classes take no more memory
-    R = np.zeros((m, m))
-    for at in row_blocks(len(truth), 8 * m * truth.shape[1]):
-        residuals = [((mean[at] - truth[at]) * root[at]).ravel() for mean in means]
-        R = triangular_factor(R, np.stack(residuals, axis=1))
+    R = _residual_factor(means, truth, counts)
     norms = np.sqrt(np.sum(R**2, axis=0))
-    scale = max(norms.min(), 1e-12 * norms.max()) or 1.0
+    scale = max(norms.min(), 1e-12 * norms.max())
+    if scale == 0:
+        scale = 1.0
 
-    # non-negative least squares, with a heavy row for Σ w_i = 1, which holds to 1e-6
+    # rows of λ s² ‖w − 1/m‖², and a heavy one for Σ w_i = 1, which holds to 1e-6
     pull = np.sqrt(tuning.SHRINKAGE) * scale
     heavy = 1e3 * scale
     A = np.vstack([R, pull * np.eye(m), np.full((1, m), heavy)])
     b = np.concatenate([np.zeros(len(R)), np.full(m, pull / m), [heavy]])
-    weights, _ = nnls(A, b)
 
-    weights = np.where(weights >= tuning.NEGLIGIBLE * weights.sum(), weights, 0.0)
+    weights, _ = nnls(A, b)
+    least = tuning.NEGLIGIBLE * weights.sum()
+    weights[weights < least] = 0.0
     return np.asarray(weights / weights.sum())
+
+
+def _residual_factor(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
+    """Return R (m, m) with ‖Rw‖ = ‖Σ w_i r_i‖ for the residuals of m predictions, (h, t) each.
+
+    It is made of blocks of rows, so that thousands of classes take no more memory.
+    """
+    m = len(means)
+    root = np.sqrt(counts / counts.sum())[:, None]
+
+    R = np.zeros((m, m))
+    for at in row_blocks(len(truth), 8 * m * truth.shape[1]):
+        residuals = [(mean[at] - truth[at]) * root[at] for mean in means]
+        columns = [residual.ravel() for residual in residuals]
+        R = triangular_factor(R, np.stack(columns, axis=1))
+    return R
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +117,7 @@ class Member:
     that came later have changed g: what the leaves learned of the first rows stays right.
     """
 
-    model: Any
+    model: LinearPredictor
     weight: float
     codes: PiecewiseCodes | None = None
     leaves: Leaves | None = None
@@ -120,12 +139,13 @@ class Member:
             w = xp.concat([w, self.logistic], axis=1)
         return LinearPredictor(self.model.features, mean, w)
 
-    def predict(self, rows: Any, budget: Budget) -> Array:
+    def predict(self, rows: Rows, budget: Budget) -> Array:
         """Return what the member contributes to predictions, (n, t), and to logits, (n, t + k)."""
         rows = with_codes(rows, self.codes)
         found = self.predictor.evaluate(rows, budget)
         if self.leaves is None:
             return found
+
         mapping = BlockTask("metric", map_block, self.model.kernel, scan_size(rows))
         local = self.leaves(rows.map(mapping, 0), budget)
         found = namespace(found).astype(found, local.dtype, copy=False)
@@ -137,28 +157,39 @@ class Member:
 
         Rows that were `seen` in training are treated as new. Leaves have their own variance.
         """
-        x = X if self.codes is None else self.codes(X)
-        F = self.model.features(x)
-        of_model = self.model.spread(F, seen=seen)[:, None] * self.model.noise
-        found = (self.weight - self.local_weight) * of_model
-        if self.leaves is not None:
-            mapped = map_block(self.model.kernel, x)
-            found = found + self.local_weight * self.leaves.variance(mapped, seen=seen)
-        return found, self.weight * self.model.outlying(F, tuning.BEYOND)
+        model = self._linear_model
+        if self.codes is not None:
+            X = self.codes(X)
+        F = model.features(X)
 
-    def add_rows(self, rows: Any, Y: Array, weights: Array | None, budget: Budget) -> Member:
+        spread = model.spread(F, seen=seen)
+        found = (self.weight - self.local_weight) * spread[:, None] * model.noise
+        if self.leaves is not None:
+            U = map_block(model.kernel, X)
+            found = found + self.local_weight * self.leaves.variance(U, seen=seen)
+        return found, self.weight * model.outlying(F, tuning.BEYOND)
+
+    def add_rows(self, rows: Rows, Y: Array, weights: Array | None, budget: Budget) -> Member:
         """Return the member after more rows: landmarks, metric and weights of the mixture stay."""
         if self.weight == 0:  # a logistic regression alone, which stays
             return self
+        before = self._linear_model
         rows = with_codes(rows, self.codes)
-        before = self.model
         added = moments_of(before.features, rows, Y, weights=weights, budget=budget)
         model = LinearModel.fit(before.features, before.moments + added, before.gamma)
         if self.leaves is None:
             return replace(self, model=model)
+
+        # the leaves go on to hold residuals of the first model
         corrected = self.corrected
         if corrected is None:
             corrected = LinearPredictor(before.features, before.mean, before.w)
         task, *aligned = leaf_rows(rows, Y, weights, corrected, self.leaves.tree, budget)
         leaves = self.leaves.add_rows(rows, task, *aligned)
         return replace(self, model=model, leaves=leaves, corrected=corrected)
+
+    @property
+    def _linear_model(self) -> LinearModel:
+        """The model with the sums over rows that variances and updates need."""
+        assert isinstance(self.model, LinearModel)
+        return self.model

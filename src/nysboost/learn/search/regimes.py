@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from nysboost.kernels import Anova, Gaussian, Matern, make_kernel
+from nysboost.kernels import Anova, Gaussian, Kernel, Matern, make_kernel
 from nysboost.kernels.base import Mapped
 from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import (
@@ -20,9 +20,11 @@ from nysboost.kernels.scaling import (
 )
 from nysboost.learn.search import tuning
 from nysboost.learn.search.candidates import Candidate, Place, uniform_landmarks
-from nysboost.learn.search.data import uses_folds
+from nysboost.learn.search.splits import uses_folds
 from nysboost.numerics.messages import unknown
 from nysboost.rows.rows import Rows
+
+T = TypeVar("T")
 
 UNIT_GAUSSIAN = Gaussian(gamma=0.5)
 MATERN12 = Matern(0.5, 1.0)
@@ -42,7 +44,7 @@ class Request:
     A kernel of None, and a metric or scale of "auto", leave the choice to the search.
     """
 
-    kernel: Any
+    kernel: Mapped | None
     metric: str
     scale: str | None
     n_rows: int
@@ -59,19 +61,19 @@ class Request:
         return self.n_features > tuning.WIDE
 
     @property
-    def smooth(self) -> Any:
+    def smooth(self) -> Mapped:
         """The kernel asked for, or Matérn 3/2."""
         return self.kernel or MATERN32
 
     @property
-    def rough(self) -> Any:
+    def rough(self) -> Mapped:
         """The kernel asked for, or Matérn 1/2."""
         return self.kernel or MATERN12
 
     @property
-    def kernels(self) -> list[Any]:
+    def kernels(self) -> list[Mapped]:
         """The smooth and the rough kernel; one, if it is asked for."""
-        return list(dict.fromkeys((self.smooth, self.rough)))
+        return _distinct(self.smooth, self.rough)
 
     @property
     def general(self) -> str:
@@ -83,6 +85,12 @@ class Request:
         """The shape of the metric asked for, or a scale per feature."""
         return "each" if self.metric == "auto" else self.metric
 
+    @property
+    def tries_codes(self) -> bool:
+        """Whether codes are tried: each has a scale, and a few rows have few of them."""
+        free = self.scale == "auto" and self.narrow == "each"
+        return free and not (self.few and self.wide)
+
     def scalings(self, *automatic: str) -> list[str]:
         """Return the name of the scaling asked for, or these."""
         if self.scale == "auto":
@@ -91,39 +99,48 @@ class Request:
 
 
 def make_candidates(
-    kernel: Any, metric: str | None, scale: str | None, place: Place | None, name: str, rows: Rows
+    kernel: str | Kernel,
+    metric: str | None,
+    scale: str | None,
+    place: Place | None,
+    name: str,
+    rows: Rows,
 ) -> Groups:
     """Return the candidates for a learner's settings, in groups of which one each is selected.
 
-    `place`, called `name`, chooses landmarks that are not trained on y; with trained ones, random
-    rows are a baseline, for targets that are nearly linear.
+    `place`, called `name`, chooses landmarks that are not trained on y.
     """
     automatic = isinstance(kernel, str) and kernel == "auto"
-    made = None
-    if not automatic:
-        made = make_kernel(kernel) if isinstance(kernel, str) else kernel
+    made: Any = kernel
+    if isinstance(kernel, str) and not automatic:
+        made = make_kernel(kernel)
     if metric is None:
-        return [(_as_given(kernel if automatic else made, place, name, rows),)]
+        return [(_as_given(made, place, name, rows),)]
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
-    unit = None if made is None else _unit_bandwidth(made)
-    request = Request(unit, metric, scale, rows.n, rows.n_features)
 
+    unit = None if automatic else _unit_bandwidth(made)
+    request = Request(unit, metric, scale, rows.n, rows.n_features)
     if place is not None:
         return [_untrained(unit or UNIT_GAUSSIAN, place, name, request)]
+
+    # trained landmarks and metrics, and two models without training for targets nearly linear
     baseline = _untrained(UNIT_GAUSSIAN, uniform_landmarks, "uniform", request)
-    return [*_trained(request), *_with_codes(request), baseline]
+    return [*_trained(request), *_with_codes(request), *_linear(request), baseline]
 
 
 def _trained(request: Request) -> Groups:
-    """Return the candidates with landmarks and metric trained on y."""
-    if request.wide and request.few:
-        return _each_alone(_wide_candidates(request))
+    """Return the candidates with landmarks and metric trained on y.
+
+    Of few rows all are fitted and mixed; of many, first steps select one.
+    """
     if request.wide:
-        return [tuple(_wide_candidates(request))]
-    if request.few:
-        return _each_alone(_few_rows_candidates(request))
-    return [tuple(_many_rows_candidates(request))]
+        candidates = _wide_candidates(request)
+    elif request.few:
+        candidates = _few_rows_candidates(request)
+    else:
+        candidates = _many_rows_candidates(request)
+    return _each_alone(candidates) if request.few else [tuple(candidates)]
 
 
 def _many_rows_candidates(request: Request) -> list[Candidate]:
@@ -140,15 +157,18 @@ def _few_rows_candidates(request: Request) -> list[Candidate]:
     Candidates with codes, if there are any, have the rough kernel.
     """
     kernels = request.kernels
-    if _codes_help(request):
+    if request.tries_codes:
         kernels = kernels[:1]
-    first, second = request.scalings("standard")[0], request.scalings("quantile")[0]
-    forms = dict.fromkeys(((request.general, first), (request.narrow, second)))
-    return [
-        Candidate(kernel, shape, space, SCALINGS[space])
-        for kernel in kernels
-        for shape, space in forms
-    ]
+    standard = request.scalings("standard")[0]
+    quantile = request.scalings("quantile")[0]
+
+    candidates = []
+    for kernel in kernels:
+        candidates += [
+            Candidate(kernel, request.general, standard, SCALINGS[standard]),
+            Candidate(kernel, request.narrow, quantile, SCALINGS[quantile]),
+        ]
+    return _distinct(*candidates)
 
 
 def _wide_candidates(request: Request) -> list[Candidate]:
@@ -156,7 +176,7 @@ def _wide_candidates(request: Request) -> list[Candidate]:
 
     Components without scaling suit pixels; hotel rates, 146 columns, have .252, and .206 scaled.
     """
-    found = []
+    candidates = []
     spaces = request.scalings("none", "standard")
 
     if request.general == "full":
@@ -164,34 +184,53 @@ def _wide_candidates(request: Request) -> list[Candidate]:
         for space in spaces:
             components = PrincipalComponents(SCALINGS[space], tuning.WIDE)
             name = f"components, {space}"
-            found.append(Candidate(kernel, "full", name, components, mapped_landmarks=True))
+            candidates.append(Candidate(kernel, "full", name, components, mapped_landmarks=True))
 
     enough_rows = request.n_features <= request.n_rows
-    if request.narrow != "full" and (enough_rows or not found):
+    if request.narrow != "full" and (enough_rows or not candidates):
         space = spaces[-1]
-        found.append(Candidate(request.smooth, request.narrow, space, SCALINGS[space]))
-    return found
+        candidates.append(Candidate(request.smooth, request.narrow, space, SCALINGS[space]))
+    return candidates
 
 
 def _with_codes(request: Request) -> Groups:
-    """Return candidates with piecewise-linear codes of each feature: for steps and spikes."""
-    if not _codes_help(request):
+    """Return candidates with codes beside the features, and a scale for each.
+
+    Of few rows there are a rough and a smooth kernel.
+    """
+    if not request.tries_codes:
         return []
     kernels = [request.rough]
     if request.few:
-        kernels = list(dict.fromkeys((request.rough, request.smooth)))
-    return _each_alone([
+        kernels = _distinct(request.rough, request.smooth)
+    return _each_alone(
         Candidate(kernel, "each", "codes", unit_spread, codes=True) for kernel in kernels
-    ])  # fmt: skip
+    )
 
 
-def _codes_help(request: Request) -> bool:
-    """Whether codes are tried: each has a scale, and a few rows have few of them."""
-    free = request.scale == "auto" and request.narrow == "each"
-    return free and not (request.few and request.wide)
+def _linear(request: Request) -> Groups:
+    """Return linear models in the original columns, scaled or not, for wide tables of few rows.
+
+    A Gaussian kernel much wider than the rows is linear on them, and with as many landmarks as
+    rows, or as columns, its ridge regression is that of the columns.
+    """
+    if not (request.few and request.wide):
+        return []
+    enough = min(request.n_rows, request.n_features + 1, tuning.LINEAR_LANDMARKS)
+    inverse = 1 / (tuning.LINEAR_BANDWIDTH * request.n_features**0.5)
+    scaled = Candidate(
+        UNIT_GAUSSIAN,
+        inverse,
+        "standard",
+        unit_spread,
+        place=uniform_landmarks,
+        n_landmarks=enough,
+    )
+    spaces = request.scalings("none", "standard")
+    return [tuple(replace(scaled, space=space, scaling=SCALINGS[space]) for space in spaces)]
 
 
-def _untrained(kernel: Any, place: Place, name: str, request: Request) -> tuple[Candidate, ...]:
+def _untrained(kernel: Mapped, place: Place, name: str, request: Request) -> tuple[Candidate, ...]:
     """Return candidates with the landmarks of `place`, one for each bandwidth."""
     scaling = SCALINGS[request.scale or "none"]
     bandwidths = tuning.BANDWIDTHS
@@ -203,7 +242,12 @@ def _untrained(kernel: Any, place: Place, name: str, request: Request) -> tuple[
     )
 
 
-def _each_alone(candidates: Sequence[Candidate]) -> Groups:
+def _distinct(*values: T) -> list[T]:
+    """Return the values in their order, each once."""
+    return list(dict.fromkeys(values))
+
+
+def _each_alone(candidates: Iterable[Candidate]) -> Groups:
     """Return a group for each candidate, so that all are fitted and mixed."""
     return [(candidate,) for candidate in candidates]
 
@@ -212,33 +256,34 @@ def _as_given(kernel: Any, place: Place | None, name: str, rows: Rows) -> Candid
     """Return the user's kernel with a fixed metric."""
     stays = isinstance(kernel, Mapped) and (kernel.metric is None or kernel.metric.warp is None)
     if not stays:
-        msg = (
+        raise ValueError(
             f"metric=None leaves the kernel as it is, but kernel={kernel!r} cannot stay: give one "
             'of the difference of rows, as Gaussian(gamma="scale") or Matern(1.5, sigma=2.0).'
         )
-        raise ValueError(msg)
-    resolved: Any = kernel.resolve(rows)
+    resolved = kernel.resolve(rows)
+    assert isinstance(resolved, Mapped)
     own = np.ones(())
     if resolved.metric is not None:
         own = resolved.metric.map
 
-    space = "as given" if place is None else name
-    if place is None and not isinstance(resolved, Radial):
-        place = uniform_landmarks
+    space = name
+    if place is None:
+        space = "as given"
+        if not isinstance(resolved, Radial):
+            place = uniform_landmarks
     same = Scale(np.zeros(rows.n_features), np.ones(rows.n_features))
-    return Candidate(replace(resolved, metric=None), own, space, FixedScale(same), place=place)
+    return Candidate(resolved.with_metric(None), own, space, FixedScale(same), place=place)
 
 
-def _unit_bandwidth(kernel: Any) -> Any:
+def _unit_bandwidth(kernel: Kernel) -> Mapped:
     """Return a kernel with unit bandwidth: the metric finds the scale."""
     if isinstance(kernel, Gaussian):
         return UNIT_GAUSSIAN
     if isinstance(kernel, Matern):
-        return replace(kernel, sigma=1.0, gamma=None, metric=None)
+        return Matern(kernel.nu, 1.0)
     if isinstance(kernel, Anova):
-        return replace(kernel, gamma=0.5, metric=None)
-    msg = (
+        return Anova(0.5, kernel.degree)
+    raise ValueError(
         f"kernel={kernel!r} cannot learn a metric: Gaussian and Matérn can, ANOVA at least a "
         'bandwidth; or leave kernel="auto".'
     )
-    raise ValueError(msg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -65,7 +66,10 @@ class HeldOutVariance:
 
     def __call__(self) -> Floats:
         """Return the variances, shape (h, t)."""
-        parts = [to_host(member.variance(self.X, seen=True)[0]) for member in self.members]
+        parts = []
+        for member in self.members:
+            variance, _ = member.variance(self.X, seen=True)
+            parts.append(to_host(variance))
         return np.asarray(sum(parts))
 
 
@@ -86,34 +90,36 @@ class Sizes:
 
     @classmethod
     def of(cls, data: Data, c: int, leaf_rows: int) -> Sizes:
-        """Return the sizes for c landmarks at most."""
+        """Return the sizes for c landmarks at most; with leaves fewer are enough."""
+        few = tuning.PILOT_LANDMARKS
         if data.uses_folds:
-            c = min(c, len(np.unique(to_host(data.X), axis=0)))
-            trained = c
-            if leaf_rows:
-                trained = min(c, tuning.PILOT_LANDMARKS)
-            in_folds = min(trained, 2 * tuning.PILOT_LANDMARKS)
+            distinct = np.unique(to_host(data.X), axis=0)
+            c = min(c, len(distinct))
+            trained = min(c, few) if leaf_rows else c
+            in_folds = min(trained, 2 * few)
             return cls(c, in_folds, in_folds, trained, leaf_rows)
 
         c = min(c, len(data.order))
         trained = c
         if leaf_rows:
             enough = data.rows.n // tuning.ROWS_WITH_LEAVES
-            trained = min(c, max(tuning.PILOT_LANDMARKS, enough))
-        n_first = min(trained, tuning.PILOT_LANDMARKS)
-        return cls(c, n_first, trained, trained, leaf_rows)
+            trained = min(c, max(few, enough))
+        return cls(c, min(trained, few), trained, trained, leaf_rows)
 
     def first(self, candidate: Candidate) -> int:
         """Return the number of landmarks of a candidate in first steps."""
-        return self.n_first if candidate.trained else self.c
+        return self.n_first if candidate.trained else self._not_trained(candidate)
 
     def without_held_out(self, candidate: Candidate) -> int:
         """Return the number of landmarks of a candidate in each fold."""
-        return self.n_in_folds if candidate.trained else self.c
+        return self.n_in_folds if candidate.trained else self._not_trained(candidate)
 
     def with_all(self, candidate: Candidate) -> int:
         """Return the number of landmarks of a candidate, fitted to all rows."""
-        return self.n_in_all if candidate.trained else self.c
+        return self.n_in_all if candidate.trained else self._not_trained(candidate)
+
+    def _not_trained(self, candidate: Candidate) -> int:
+        return candidate.n_landmarks or self.c
 
 
 def run_search(
@@ -150,22 +156,24 @@ def run_search(
     _require_memory(c, rows.n_features, budget)
     work = work or Progress()
     work.limit = max_time
+
     leaf_rows = rows_per_leaf(local, rows, _mapped_width(rows.n_features) + Y.shape[1], budget)
     data = Data.draw(rows, Y, weights, rng, budget, groups=row_groups, cv=cv)
-    sizes = Sizes.of(data, c, leaf_rows)
-    groups = _without_codes_of_many_columns(groups, data)
-    _announce(groups, data, work)
+    search = Search(data, Sizes.of(data, c, leaf_rows), [], work)
+    groups = _that_fit(groups, data, c)
+    search.announce(groups)
 
-    notes: Notes = []
-    pilots = [pilot for group in groups for pilot in _first_steps(group, data, sizes, notes, work)]
-    trials = _continue(_can_win(pilots), sizes, work)
-    trials = _with_leaves(trials, rows, sizes, notes, work)
-    return _mix(trials, data, sizes, notes, work)
+    pilots = [search.select(group) for group in groups]
+    trials = search.go_on(_can_win(pilots))
+    trials = search.score_leaves(trials)
+    result = search.mix(trials)
+    _warn_of_linear(result, rows)
+    return result
 
 
 def _require_memory(c: int, n_features: int, budget: Budget) -> None:
     """Raise if the matrices of c landmarks do not fit in memory."""
-    needed = 8 * (6 * c * c + 2 * c * n_features)
+    needed = _bytes_of_landmarks(c, n_features)
     if needed > budget.bytes:
         raise ValueError(
             f"{c} landmarks need about {format_bytes(needed)} of working memory, but max_memory is "
@@ -173,25 +181,31 @@ def _require_memory(c: int, n_features: int, budget: Budget) -> None:
         )
 
 
+def _bytes_of_landmarks(c: int, n_features: int) -> int:
+    return 8 * (6 * c * c + 2 * c * n_features)
+
+
 def _mapped_width(n_features: int) -> int:
     """Return the number of coordinates of mapped rows."""
     return min(n_features, tuning.WIDE)
 
 
-def _without_codes_of_many_columns(groups: Groups, data: Data) -> Groups:
-    """Leave out candidates with codes if too many columns would have them."""
-    if count_numeric(data.X) <= tuning.WIDE:
-        return groups
-    return [group for group in groups if not group[0].codes]
+def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
+    """Leave out codes of too many columns, and linear models that are not asked for.
 
-
-def _announce(groups: Groups, data: Data, work: Progress) -> None:
-    """Tell the progress how much work there is, in units of first steps."""
-    n_candidates = sum(len(group) for group in groups)
-    after = tuning.STEPS / tuning.FIRST_STEPS
-    if data.uses_folds:
-        after = len(data.folds)  # the other folds, and all rows
-    work.begin(2 * n_candidates + len(groups) * (after + 1))
+    Those have more landmarks than others, unless the user asks for fewer.
+    """
+    many = count_numeric(data.X) > tuning.WIDE
+    fewer = c < min(tuning.LANDMARKS, data.rows.n)
+    fitting = []
+    for group in groups:
+        one = group[0]
+        needed = _bytes_of_landmarks(one.n_landmarks or 0, data.rows.n_features)
+        too_large = fewer or needed > data.budget.bytes
+        if (one.codes and many) or (one.linear and too_large):
+            continue
+        fitting.append(group)
+    return fitting
 
 
 class Pilot(NamedTuple):
@@ -202,75 +216,117 @@ class Pilot(NamedTuple):
     error: float
 
 
-def _first_steps(
-    group: Sequence[Candidate], data: Data, sizes: Sizes, notes: Notes, work: Progress
-) -> list[Pilot]:
-    """Return the candidate of a group with the least held-out error after first steps.
-
-    With leaves if the model will have leaves: without, bike and kin40k select the rougher kernel,
-    although the smoother one is better.
-    """
-    pilots = []
-    for candidate in group:
-        c = sizes.first(candidate)
-        prepared = Prepared.of(candidate, data)
-        trial = CandidateTrial.first_steps(prepared, batch_rows(c), c, work)
-        if sizes.leaf_rows and candidate.trained and not data.uses_folds:
-            trial = replace(trial, leaves=trial.score_leaves(tuning.RHOS, sizes.leaf_rows))
-        error = trial.error
-        name = f"{candidate.name}, first steps"
-        if candidate.trained:
-            notes.append((name, error))
-        pilots.append(Pilot(prepared, trial, error))
-        work.step(1, f"{name}: held-out error {error:.4g}")
-        if not work.has_time(tuning.TIME_FOR_PILOTS):
-            break
-    return [min(pilots, key=lambda pilot: pilot.error)]
-
-
 def _can_win(pilots: Sequence[Pilot]) -> list[Pilot]:
     """Return the pilots whose error is near the least one, which is the first of them."""
     found = sorted(pilots, key=lambda pilot: pilot.error)
-    return [pilot for pilot in found if pilot.error <= tuning.CAN_WIN * found[0].error]
+    most = tuning.CAN_WIN * found[0].error
+    return [pilot for pilot in found if pilot.error <= most]
 
 
-def _continue(pilots: Sequence[Pilot], sizes: Sizes, work: Progress) -> list[CandidateTrial]:
-    """Return trials of the pilots, as long as there is time; at least one."""
-    trials: list[CandidateTrial] = []
-    for pilot in pilots:
-        if trials and not work.has_time(tuning.TIME_FOR_TRIALS):
-            break
-        c = sizes.without_held_out(pilot.prepared.candidate)
-        first = pilot.trial.folds[0].solution
-        trials.append(CandidateTrial.after(first, pilot.prepared, c, work))
-    return trials
+@dataclass(frozen=True, eq=False)
+class Search:
+    """The data of a search, the sizes of its parts, what was tried, and how far it is."""
 
+    data: Data
+    sizes: Sizes
+    notes: Notes
+    work: Progress
 
-def _with_leaves(
-    trials: Sequence[CandidateTrial], rows: Rows, sizes: Sizes, notes: Notes, work: Progress
-) -> list[CandidateTrial]:
-    """Score leaves of the trained candidates, as far as memory holds the rows mapped by each.
+    def announce(self, groups: Groups) -> None:
+        """Tell the progress how much work there is, in units of first steps."""
+        n_candidates = sum(len(group) for group in groups)
+        after = tuning.STEPS / tuning.FIRST_STEPS
+        if self.data.uses_folds:
+            after = len(self.data.folds)  # the other folds, and all rows
+        self.work.begin(2 * n_candidates + len(groups) * (after + 1))
 
-    The first one chooses ρ for all.
-    """
-    found = []
-    width = 0
-    rhos = tuning.RHOS
-    for trial in trials:
-        wider = width + trial.n_mapped + trial.data.n_outputs
-        fitting = rows_per_leaf("auto", rows, wider, trial.data.budget)
-        at_most = min(sizes.leaf_rows, fitting)
-        if at_most and trial.candidate.trained and work.has_time(tuning.TIME_FOR_LEAVES):
-            leaves = trial.score_leaves(rhos, at_most)
-            trial = replace(trial, leaves=leaves)
-            rhos = np.array([leaves.rho])
-            width = wider
-        for prediction in trial.predictions:
-            notes.append((prediction.name, trial.data.error(prediction.mean)))
-        name, error = notes[-1]
-        work.step(1, f"{name}: held-out error {error:.4g}")
-        found.append(trial)
-    return found
+    def select(self, group: Sequence[Candidate]) -> Pilot:
+        """Return the candidate of a group with the least held-out error after first steps.
+
+        With leaves if the model will have leaves: without, bike and kin40k select the rougher
+        kernel, although the smoother one is better.
+        """
+        pilots = []
+        for candidate in group:
+            c = self.sizes.first(candidate)
+            prepared = Prepared.of(candidate, self.data)
+            trial = CandidateTrial.first_steps(prepared, batch_rows(c), c, self.work)
+            if self.sizes.leaf_rows and candidate.trained and not self.data.uses_folds:
+                trial = replace(trial, leaves=trial.score_leaves(tuning.RHOS, self.sizes.leaf_rows))
+
+            pilot = Pilot(prepared, trial, trial.error)
+            name = f"{candidate.name}, first steps"
+            if candidate.trained:
+                self.notes.append((name, pilot.error))
+            pilots.append(pilot)
+            self.work.step(1, f"{name}: held-out error {pilot.error:.4g}")
+            if not self.work.has_time(tuning.TIME_FOR_PILOTS):
+                break
+        return min(pilots, key=lambda pilot: pilot.error)
+
+    def go_on(self, pilots: Sequence[Pilot]) -> list[CandidateTrial]:
+        """Return trials of the pilots, as long as there is time; at least one."""
+        trials: list[CandidateTrial] = []
+        for pilot in pilots:
+            if trials and not self.work.has_time(tuning.TIME_FOR_TRIALS):
+                break
+            c = self.sizes.without_held_out(pilot.prepared.candidate)
+            first = pilot.trial.folds[0].solution
+            trials.append(CandidateTrial.after(first, pilot.prepared, c, self.work))
+        return trials
+
+    def score_leaves(self, trials: Sequence[CandidateTrial]) -> list[CandidateTrial]:
+        """Score leaves of the trained candidates, as far as memory holds the rows mapped by each.
+
+        The first one chooses ρ for all.
+        """
+        scored = []
+        width = 0
+        rhos = tuning.RHOS
+        for trial in trials:
+            wider = width + trial.n_mapped + self.data.n_outputs
+            fitting = rows_per_leaf("auto", self.data.rows, wider, self.data.budget)
+            most = min(self.sizes.leaf_rows, fitting)
+            if most and trial.candidate.trained and self.work.has_time(tuning.TIME_FOR_LEAVES):
+                leaves = trial.score_leaves(rhos, most)
+                trial = replace(trial, leaves=leaves)
+                rhos = np.array([leaves.rho])
+                width = wider
+
+            for prediction in trial.predictions:
+                self.notes.append((prediction.name, trial.data.error(prediction.mean)))
+            name, error = self.notes[-1]
+            self.work.step(1, f"{name}: held-out error {error:.4g}")
+            scored.append(trial)
+        return scored
+
+    def mix(self, trials: Sequence[CandidateTrial]) -> SearchResult:
+        """Return the mixture of all predictions that held-out rows prefer, fitted to all rows."""
+        data = self.data
+        means = [prediction.mean for trial in trials for prediction in trial.predictions]
+        truth = data.Y[data.held]
+        mass = data.mass[data.held]
+        shares = mixture_weights(means, truth, mass)
+
+        weighed = []
+        ends = np.cumsum([0, *(len(trial.predictions) for trial in trials)])
+        for trial, (start, stop) in zip(trials, pairwise(ends), strict=True):
+            of_trial = shares[start:stop]
+            c = self.sizes.with_all(trial.candidate)
+            fit = FinalFit(trial, of_trial, c, self.work)
+            weighed.append(WeighedTrial(trial, float(of_trial.sum()), fit))
+
+        members = [one.fit_to_all() for one in weighed if one.weight > 0]
+        return SearchResult(
+            members=members,
+            truth=truth,
+            mean=np.tensordot(shares, means, 1),
+            weights=None if data.weights is None else mass,
+            notes=self.notes,
+            X=data.held_rows,
+            variance=HeldOutVariance(members, data.held_rows),
+            trials=weighed,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,30 +348,13 @@ class FinalFit:
         return self.member
 
 
-def _mix(
-    trials: Sequence[CandidateTrial], data: Data, sizes: Sizes, notes: Notes, work: Progress
-) -> SearchResult:
-    """Return the mixture of all predictions that held-out rows prefer, fitted to all rows."""
-    means = [prediction.mean for trial in trials for prediction in trial.predictions]
-    truth = data.Y[data.held]
-    mass = data.mass[data.held]
-    shares = mixture_weights(means, truth, mass)
-
-    weighed = []
-    ends = np.cumsum([0, *(len(trial.predictions) for trial in trials)])
-    for trial, (start, stop) in zip(trials, pairwise(ends), strict=True):
-        own = shares[start:stop]
-        fit = FinalFit(trial, own, sizes.with_all(trial.candidate), work)
-        weighed.append(WeighedTrial(trial, float(own.sum()), fit))
-
-    members = [one.fit_to_all() for one in weighed if one.weight > 0]
-    return SearchResult(
-        members=members,
-        truth=truth,
-        mean=np.tensordot(shares, means, 1),
-        weights=None if data.weights is None else mass,
-        notes=notes,
-        X=data.held_rows,
-        variance=HeldOutVariance(members, data.held_rows),
-        trials=weighed,
-    )
+def _warn_of_linear(result: SearchResult, rows: Rows) -> None:
+    """Say that a linear model would do, if it predicts best and columns are far more than rows."""
+    weight = sum(one.weight for one in result.trials if one.trial.candidate.linear)
+    if weight > 0.5 and rows.n_features > tuning.FAR_MORE * rows.n:
+        warnings.warn(
+            f"X has {rows.n_features:,} columns and only {rows.n:,} rows, and a linear model "
+            "predicts held-out rows best: scikit-learn's RidgeCV or LogisticRegression may do as "
+            "well in less time.",
+            stacklevel=2,
+        )

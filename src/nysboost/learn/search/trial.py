@@ -8,17 +8,20 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.linear import LinearModel, LinearPredictor, Moments, moments_of
+from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import Scale
 from nysboost.learn.search import tuning
 from nysboost.learn.search.candidates import Candidate, Solution
 from nysboost.learn.search.data import Data, Split
 from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block, predict_leaf
 from nysboost.learn.search.model import HeldOutFeatures, Member, choose_gamma
-from nysboost.numerics.arrays import Floats, Indices, take, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
 from nysboost.numerics.progress import Progress
+from nysboost.numerics.tree import Tree
 from nysboost.tables.piecewise import PiecewiseCodes
 
 
@@ -66,6 +69,20 @@ class Prepared:
             data = data.with_codes(PiecewiseCodes.of(some, tuning.CODES))
         return cls(candidate, data, candidate.scaling(data.X))
 
+    def fit(self, split: Split, c: int, work: Progress) -> Solution:
+        """Return the solution after first steps on the training rows of a split."""
+        rows = self.data.sample(split.train, self.scale)
+        rng = np.random.default_rng(self.data.seed)
+        start = self.candidate.start(rows, c, rng)
+        return self.candidate.descend(start, rows, tuning.FIRST_STEPS, work)
+
+    def grow(self, found: Solution, c: int, split: Split, steps: int, work: Progress) -> Solution:
+        """Return a solution that is continued with c landmarks on the rows of a split."""
+        rows = self.data.sample(split.train, self.scale)
+        rng = np.random.default_rng(self.data.seed)
+        grown = self.candidate.grow(found, rows, c, rng)
+        return self.candidate.descend(grown, rows, steps, work)
+
 
 @dataclass(frozen=True, eq=False)
 class CandidateTrial:
@@ -75,9 +92,7 @@ class CandidateTrial:
     landmarks, and `leaves` those with leaves, if there are any.
     """
 
-    candidate: Candidate
-    data: Data
-    scale: Scale
+    prepared: Prepared
     folds: list[Fold]
     multiple: float
     mean: Floats
@@ -89,11 +104,9 @@ class CandidateTrial:
 
         Of many rows at most so many take part.
         """
-        data = prepared.data.first_split().pilot(most)
-        rows = data.sample(data.splits[0].train, prepared.scale)
-        start = prepared.candidate.start(rows, c, np.random.default_rng(data.seed))
-        solution = prepared.candidate.descend(start, rows, tuning.FIRST_STEPS, work)
-        return cls.of(replace(prepared, data=data), [solution])
+        few = replace(prepared, data=prepared.data.first_split().pilot(most))
+        solution = few.fit(few.data.splits[0], c, work)
+        return cls.of(few, [solution])
 
     @classmethod
     def after(cls, first: Solution, prepared: Prepared, c: int, work: Progress) -> CandidateTrial:
@@ -102,43 +115,44 @@ class CandidateTrial:
         With one held-out part it is continued with c landmarks and more rows. With folds it is
         that of the first one, and the others begin anew.
         """
-        candidate = prepared.candidate
-        data = prepared.data
-        rng = np.random.default_rng(data.seed)
-        if not data.uses_folds and candidate.trained:
-            rows = data.sample(data.splits[0].train, prepared.scale)
-            first = candidate.grow(first, rows, c, rng)
-            first = candidate.descend(first, rows, tuning.STEPS, work)
+        first_split, *other_splits = prepared.data.splits
+        if not prepared.data.uses_folds and prepared.candidate.trained:
+            first = prepared.grow(first, c, first_split, tuning.STEPS, work)
 
-        solutions = [first]
-        for split in data.splits[1:]:
-            rows = data.sample(split.train, prepared.scale)
-            start = candidate.start(rows, c, np.random.default_rng(data.seed))
-            solutions.append(candidate.descend(start, rows, tuning.FIRST_STEPS, work))
-        return cls.of(prepared, solutions)
+        others = [prepared.fit(split, c, work) for split in other_splits]
+        return cls.of(prepared, [first, *others])
 
     @classmethod
     def of(cls, prepared: Prepared, solutions: Sequence[Solution]) -> CandidateTrial:
         """Fit weights to the solution of each fold, and predict its held-out rows."""
         data = prepared.data
-        scale = prepared.scale
+        pairs = list(zip(data.splits, solutions, strict=True))
 
-        # weights of the landmarks, with the γ that held-out rows prefer
-        maps = [solution.features(scale) for solution in solutions]
+        # γ of the weights is the one that held-out rows prefer
+        maps = [solution.features(prepared.scale) for solution in solutions]
         parts = [
             _held_out_features(data, split, features, solution.gamma)
-            for split, features, solution in zip(data.splits, maps, solutions, strict=True)
+            for features, (split, solution) in zip(maps, pairs, strict=True)
         ]
         multiple = choose_gamma(parts)
+
         folds = []
         means = []
-        for split, features, solution, part in zip(
-            data.splits, maps, solutions, parts, strict=True
-        ):
+        for features, part, (split, solution) in zip(maps, parts, pairs, strict=True):
             model = LinearModel.fit(features, part.train, solution.gamma * multiple)
             folds.append(Fold(split, solution, model))
             means.append(to_host(model.predict(part.F)))
-        return cls(prepared.candidate, data, scale, folds, multiple, np.concatenate(means))
+        return cls(prepared, folds, multiple, np.concatenate(means))
+
+    @property
+    def candidate(self) -> Candidate:
+        """The candidate."""
+        return self.prepared.candidate
+
+    @property
+    def data(self) -> Data:
+        """The data, behind the candidate's codes."""
+        return self.prepared.data
 
     @property
     def models(self) -> list[LinearModel]:
@@ -169,23 +183,24 @@ class CandidateTrial:
         corrections = []
         start = 0
         for fold in self.folds:
+            leaves = HeldOutLeaves.of(self.data, fold, most)
             stop = start + len(fold.split.held)
+            asked = np.zeros(leaves.tree.n_leaves, dtype=bool)
+            known = np.zeros((1, stop - start, self.data.n_outputs))
+
+            # what is predicted with each ρ is kept for the best one
             if len(rhos) > 1:
-                rhos = self._choose_rho(fold, self.mean[start:stop], rhos, most)
-            corrected = _predict_in_leaves(self.data, fold, most, rhos, len(fold.split.held))
-            corrections.append(corrected.mean[0])
+                asked = leaves.draw(tuning.HELD_OUT[0] // 2)
+                tried = leaves.predict(rhos, asked)
+                best = leaves.choose(self.mean[start:stop] + tried, asked)
+                rhos = rhos[best : best + 1]
+                known = tried[best : best + 1]
+            others = leaves.predict(rhos, ~asked)
+            corrections.append(known[0] + others[0])
             start = stop
+
         mean = self.mean + np.concatenate(corrections)
         return LeafScore(mean, float(rhos[0]), most)
-
-    def _choose_rho(self, fold: Fold, mean: Floats, rhos: Floats, most: int) -> Floats:
-        """Return the ρ with the least error on held-out rows of some leaves, shape (1,)."""
-        tried = _predict_in_leaves(self.data, fold, most, rhos, tuning.HELD_OUT[0] // 2)
-        there = self.data.order[fold.split.held]
-        missed = (self.data.Y[there] - mean - tried.mean)[:, tried.known]
-        errors = np.mean(missed**2, axis=2) @ self.data.mass[there[tried.known]]
-        best = int(np.argmin(errors))
-        return rhos[best : best + 1]
 
     def fit_to_all(self, shares: Floats, c: int, work: Progress) -> Member:
         """Return the candidate's member, fitted to all rows; with zero shares, only its features.
@@ -194,7 +209,7 @@ class CandidateTrial:
         """
         data = self.data
         solution = self._descend_with_all(c, work)
-        features = solution.features(self.scale)
+        features = solution.features(self.prepared.scale)
         if not shares.any():
             mean = 0 * self.models[0].mean
             w = 0 * features.normalization[:1, :].T + mean
@@ -210,28 +225,34 @@ class CandidateTrial:
 
     def _descend_with_all(self, c: int, work: Progress) -> Solution:
         """Return the solution with all rows; after folds, the first one extended to c landmarks."""
-        data = self.data
-        solution = self.folds[0].solution
-        if not data.uses_folds:
-            return solution
-        rows = data.sample(scale=self.scale)
-        rng = np.random.default_rng(data.seed)
+        first = self.folds[0].solution
+        if not self.data.uses_folds:
+            return first
+        every = np.arange(len(self.data.order))
+        all_rows = Split(every, every)
         if not self.candidate.trained:
-            return self.candidate.start(rows, c, rng)
-        start = self.candidate.grow(solution, rows, c, rng)
-        return self.candidate.descend(start, rows, tuning.FIRST_STEPS, work)
+            return self.prepared.fit(all_rows, c, work)
+        return self.prepared.grow(first, c, all_rows, tuning.FIRST_STEPS, work)
 
     def _fit_leaves(self, score: LeafScore, model: LinearModel, gamma: float) -> Leaves:
         """Return leaves of all rows."""
         data = self.data
         U = map_block(model.kernel, data.X)
         tree = data.cut(U, score.most)
-        kernel = replace(model.kernel, metric=None)
+        rho = score.rho * gamma
         error = data.error(score.mean)
-        leaves = Leaves.of(kernel, tree, score.rho * gamma, U, data.n_outputs, error)
+        empty = Leaves.of(unmapped(model), tree, rho, U, data.n_outputs, error)
         del U
+
         task, *aligned = leaf_rows(data.rows, data.Y, data.weights, model, tree, data.budget)
-        return leaves.add_rows(data.rows, task, *aligned)
+        return empty.add_rows(data.rows, task, *aligned)
+
+
+def unmapped(model: LinearPredictor) -> Radial:
+    """Return a model's kernel without its metric, for rows that are mapped already."""
+    kernel = model.kernel
+    assert isinstance(kernel, Radial)
+    return kernel.with_metric(None)
 
 
 def _held_out_features(
@@ -246,44 +267,62 @@ def _held_out_features(
     return HeldOutFeatures(sums, F, held, gamma)
 
 
-class Corrections(NamedTuple):
-    """What leaves add to held-out predictions, with each ρ (r, h, t), and for which rows."""
+@dataclass(frozen=True, eq=False)
+class HeldOutLeaves:
+    """Leaves without the held-out rows of a fold, and the leaf of each of these.
 
-    mean: Floats
-    known: Indices
-
-
-def _predict_in_leaves(data: Data, fold: Fold, most: int, rhos: Floats, enough: int) -> Corrections:
-    """Return corrections of held-out rows by leaves without them.
-
-    Random leaves are used until they contain `enough` held-out rows.
+    H (h, q) are the held-out rows, mapped, and leaf (h,) their leaves.
     """
-    held = fold.split.held
-    weights = data.mass.copy()
-    if not data.overlaps(fold.split):
-        weights[data.order[held]] = 0.0
 
-    # the leaf of each held-out row
-    U = map_block(fold.model.kernel, data.X)
-    tree = data.cut(U, most)
-    H = take(U, held)
-    leaf = tree(H)
+    data: Data
+    fold: Fold
+    tree: Tree
+    H: Array
+    leaf: Indices
 
-    # leaves that are asked for
-    counts = np.bincount(leaf, minlength=tree.n_leaves)
-    drawn = np.random.default_rng(0).permutation(tree.n_leaves)
-    n_asked = np.searchsorted(np.cumsum(counts[drawn]), enough) + 1
-    asked = np.zeros(tree.n_leaves, dtype=bool)
-    asked[drawn[:n_asked]] = True
-    asked &= counts > 0
+    @classmethod
+    def of(cls, data: Data, fold: Fold, most: int) -> HeldOutLeaves:
+        """Cut mapped rows into leaves of at most so many."""
+        U = map_block(fold.model.kernel, data.X)
+        tree = data.cut(U, most)
+        H = take(U, fold.split.held)
+        return cls(data, fold, tree, H, tree(H))
 
-    places = [np.flatnonzero(leaf == j) for j in range(tree.n_leaves)]
-    task, *aligned = leaf_rows(data.rows, data.Y, weights, fold.model, tree, data.budget, asked)
-    predict = partial(predict_leaf, replace(fold.model.kernel, metric=None), rhos)
-    values = data.rows.group(task, predict, [take(H, at) for at in places], *aligned)
+    def draw(self, enough: int) -> NDArray[np.bool_]:
+        """Return which leaves to ask: random ones that contain `enough` held-out rows."""
+        n_leaves = self.tree.n_leaves
+        counts = np.bincount(self.leaf, minlength=n_leaves)
+        drawn = np.random.default_rng(0).permutation(n_leaves)
+        n_asked = np.searchsorted(np.cumsum(counts[drawn]), enough) + 1
 
-    mean = np.zeros((len(rhos), len(held), data.n_outputs))
-    for at, of_leaf in zip(places, values, strict=True):
-        if of_leaf is not None:
-            mean[:, at] = of_leaf
-    return Corrections(mean, np.flatnonzero(asked[leaf]))
+        asked = np.zeros(n_leaves, dtype=bool)
+        asked[drawn[:n_asked]] = True
+        return asked
+
+    def predict(self, rhos: Floats, asked: NDArray[np.bool_]) -> Floats:
+        """Return corrections with each ρ (r, h, t): 0 where a leaf is not asked, or has no rows."""
+        data = self.data
+        model = self.fold.model
+        mean = np.zeros((len(rhos), len(self.leaf), data.n_outputs))
+        asked = asked & (np.bincount(self.leaf, minlength=len(asked)) > 0)
+        if not asked.any():
+            return mean
+
+        mass = data.mass_without(self.fold.split)
+        task, *aligned = leaf_rows(data.rows, data.Y, mass, model, self.tree, data.budget, asked)
+        places = [np.flatnonzero(self.leaf == j) for j in range(len(asked))]
+        predict = partial(predict_leaf, unmapped(model), rhos)
+        values = data.rows.group(task, predict, [take(self.H, at) for at in places], *aligned)
+
+        for at, of_leaf in zip(places, values, strict=True):
+            if of_leaf is not None:
+                mean[:, at] = of_leaf
+        return mean
+
+    def choose(self, predicted: Floats, asked: NDArray[np.bool_]) -> int:
+        """Return which of the predictions (r, h, t) misses the rows of asked leaves least."""
+        known = np.flatnonzero(asked[self.leaf])
+        rows = self.data.order[self.fold.split.held]
+        missed = (self.data.Y[rows] - predicted)[:, known]
+        errors = np.mean(missed**2, axis=2) @ self.data.mass[rows[known]]
+        return int(np.argmin(errors))

@@ -44,6 +44,10 @@ first candidate chooses for all: within .5 % on ten tables, kin40k on a GPU in 3
 BANDWIDTHS = 2.0 ** np.arange(-2.0, 3.1)
 """Bandwidths of landmarks that are not trained, in units of √d spreads."""
 
+LINEAR_BANDWIDTH, LINEAR_LANDMARKS, FAR_MORE = 8.0, 1024, 1.5
+"""Bandwidth of linear models, in the same units, and their largest number of landmarks. A warning
+names them if columns are more than the third number times the rows."""
+
 WIDE = 64
 """With more features a full metric is of so many principal components (MNIST: 100 no better)."""
 
