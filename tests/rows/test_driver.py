@@ -107,20 +107,23 @@ def test_tables_of_other_lengths_are_refused(chunk):
         make_rows(np.ones((1000, 2)), chunk).fold(task, operator.add, other)
 
 
+class WeightedSquares(PairTask):
+    """Squares of inner products, each times the sum of two numbers."""
+
+    def load(self, block, *aligned):
+        return block, *aligned
+
+    def evaluate(self, upper, lower):
+        return ((upper[0] @ lower[0].T) ** 2 * (upper[1] + lower[1].T)).sum()
+
+
 @pytest.mark.parametrize("chunk", [None, 300, 2000])  # pairs of chunks grow as their square
 @pytest.mark.parametrize("size", [400, 5000])
 def test_pairs_of_rows_are_seen_once_and_count_for_their_mirror_image(size, chunk):
     x, v = np.random.default_rng(0).normal(size=(1300, 1)), np.arange(1300.0)[:, None]
-    task = PairTask(
-        "products",
-        lambda power, block, other: (block**power, other),
-        lambda _, upper, lower: ((upper[0] @ lower[0].T) ** 2 * (upper[1] + lower[1].T)).sum(),
-        1,
-        size,
-        Budget(threads=3),
-    )
+    task = WeightedSquares(size, Budget(threads=3))
     exact = ((x @ x.T) ** 2 * (v + v.T)).sum()
-    assert make_rows(x, chunk).fold_pairs(task, operator.add, v) == pytest.approx(exact, rel=1e-9)
+    assert make_rows(x, chunk).fold_pairs(task, v) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

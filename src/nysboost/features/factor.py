@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
-from nysboost.features.feature_map import FeatureMap, features_of
+from nysboost.features.feature_map import FeatureMap, features_of, features_of_block
 from nysboost.features.feature_pass import FeaturePass
-from nysboost.gram import Gram
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host
+from nysboost.gram import Gram, Landmarks
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, take, to_host
 from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.linalg import spectrum, triangular_factor
 from nysboost.numerics.tolerances import ROUNDING
 from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.driver import BlockTask, Task
+from nysboost.rows.driver import BlockTask, PairTask, Task
 from nysboost.rows.lazy import gather
 from nysboost.rows.rows import Rows
 
@@ -71,7 +71,7 @@ class Factor:
 
     def keep(self) -> Array | None:
         """Return F, computed and kept if it fits, else None."""
-        if self.kept is None and self.fits(self.rows.n) and not self.rows.lazy:
+        if self.kept is None and self._may_keep(self.rows):
             self.kept = self._compute()
         return self.kept
 
@@ -86,18 +86,23 @@ class Factor:
         """Return F[rows], shape (len(rows), K), without computing the other rows."""
         if self.kept is None:
             return features_of(self.gram, self.transform, rows)
-        return arrays.take(self.kept, rows)
+        return take(self.kept, rows)
 
     def only(self, rows: Indices) -> Factor:
         """Return the factor of some rows, kept where it fits."""
         selected = self.rows.only(rows)
         F = None
-        if self.kept is not None or (self.fits(len(rows)) and not selected.lazy):
+        if self.kept is not None or self._may_keep(selected):
             F = self.at(rows)
         return Factor(self.gram, self.transform, self.weights, selected, F)
 
+    def _may_keep(self, rows: Rows) -> bool:
+        return not rows.lazy and self.fits(rows.n)
+
     def _compute(self) -> Array:
-        return self.transform.write(self.rows, None, self.gram.budget, self.gram.counter)
+        """Return F, from the rows."""
+        gram = self.gram
+        return self.transform.write(self.rows, None, gram.budget, gram.counter)
 
     # Passes over all rows. Functions can be pickled; each of `aligned` is a table of the same rows.
 
@@ -106,8 +111,7 @@ class Factor:
     ) -> Array:
         """Return function(shared, F[block], *aligned[block]) of all blocks, shape (n, columns)."""
         self.keep()
-        rows, task = self._pass(function, shared)
-        return rows.map(task, columns, *aligned)
+        return self._pass_rows.map(self._task(function, shared), columns, *aligned)
 
     def fold(
         self,
@@ -119,30 +123,55 @@ class Factor:
     ) -> R:
         """Return function(shared, F[block], *aligned[block]) of all blocks, merged in pairs."""
         self.keep()
-        rows, task = self._pass(function, shared, result_bytes)
-        return rows.fold(task, merge, *aligned)
+        return self._pass_rows.fold(self._task(function, shared, result_bytes), merge, *aligned)
 
-    def _pass(
-        self, function: Callable[..., Any], shared: Any, result_bytes: int = 0
-    ) -> tuple[Rows, Task]:
-        """Return the rows of a pass, X or F itself, and what is done to a block of them."""
-        name = function.__name__.strip("_")
+    def fold_tiles(
+        self, function: Callable[[Any, Tile], Floats], shared: Any, numbers: Indices
+    ) -> Floats:
+        """Return the sum of function(shared, tile) over all tiles of G, a few held at a time.
+
+        `numbers` (n,) are those of the rows in the Gram.
+        """
         gram = self.gram
+        width = gram.tile_width(self.transform.rank)
+
+        # a block of rows comes with its numbers, and with its features where they are known
+        aligned: list[Any] = [numbers[:, None]]
+        transform: FeatureMap | None = self.transform
+        if self.kept is not None:
+            aligned.append(self.kept)
+            transform = None
+
+        task = TilePass(width, gram.budget, function, shared, gram.forget_rows(), transform)
+        return self.rows.fold_pairs(task, *aligned)
+
+    @property
+    def _pass_rows(self) -> Rows:
+        """The rows of a pass: those of F where it is kept, else those of X."""
         if self.kept is None:
-            return self.rows, FeaturePass(
+            return self.rows
+        return ArrayRows(self.kept)
+
+    def _task(self, function: Callable[..., Any], shared: Any, result_bytes: int = 0) -> Task:
+        """Return what is done to a block of these rows."""
+        name = function.__name__.strip("_")
+        budget = self.gram.budget
+        if self.kept is None:
+            return FeaturePass(
                 self.transform,
                 name,
                 function,
                 shared,
                 result_bytes,
-                budget=gram.budget,
-                counter=gram.counter,
+                budget=budget,
+                counter=self.gram.counter,
             )
+
         # a factorisation holds several copies of a block
-        block_bytes = min(BLOCK_BYTES, gram.budget.bytes // 8)
-        row_bytes = 8 * (self.transform.rank + gram.rows.n_features)
+        block_bytes = min(BLOCK_BYTES, budget.bytes // 8)
+        row_bytes = 8 * (self.transform.rank + self.gram.rows.n_features)
         size = max(1, block_bytes // row_bytes)
-        return ArrayRows(self.kept), BlockTask(name, function, shared, size)
+        return BlockTask(name, function, shared, size)
 
     # Products, sums and factorisations
 
@@ -160,8 +189,7 @@ class Factor:
 
     def squared_norms(self) -> Floats:
         """Return Σ_k s_k F_ik² of each row, the diagonal of F S Fᵀ, shape (n,); F is not kept."""
-        rows, task = self._pass(_squared_norms, self.weights)
-        column = gather(rows.map(task, 1))
+        column = gather(self._pass_rows.map(self._task(_squared_norms, self.weights), 1))
         return floats_on_host(column[:, 0])
 
     def triangular(self) -> Floats:
@@ -184,6 +212,8 @@ class Factor:
         eigenvalues, basis = spectrum(factor.triangular(), self.weights, eps)
         sizes = np.abs(eigenvalues)
         largest = float(sizes.max(initial=0.0))  # none at all where every feature is zero
+
+        # T = basis √λ, for the eigenvalues λ that are positive
         positive = np.flatnonzero(eigenvalues > ROUNDING * eps * largest)
         rotation = basis[:, positive] * np.sqrt(eigenvalues[positive])
 
@@ -208,18 +238,71 @@ def _times(T: Array, F: Array) -> Array:
 def _beside(F: Array, V: Array) -> Array:
     """Return F where V is: on the host, if V is there."""
     if isinstance(V, np.ndarray):
-        return arrays.to_host(F)
+        return to_host(F)
     return F
 
 
 def _total(_: None, F: Array) -> Floats:
-    return np.asarray(floats_on_host(F).sum(axis=0))
+    total: Floats = floats_on_host(F).sum(axis=0)
+    return total
 
 
 def _squared_norms(weights: Floats, F: Array) -> Floats:
     squares = floats_on_host(F) ** 2
-    return np.asarray(squares @ weights)[:, None]
+    norms: Floats = squares @ weights
+    return norms[:, None]
 
 
 def _factorise(_: None, F: Array) -> Floats:
     return triangular_factor(F)
+
+
+# Tiles of G, with the features of both sides
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A tile of G: the values of rows X against rows Y, with both rows' features.
+
+    Attributes
+    ----------
+    G : array of shape (a, b)
+        k(X, Y).
+    F, H : arrays of shapes (a, K) and (b, K)
+        The features of X and of Y.
+    same : array of shape (a, b)
+        Whether the row of X is the row of Y.
+    """
+
+    G: Array
+    F: Array
+    H: Array
+    same: Array
+
+
+@dataclass(frozen=True, eq=False)
+class TilePass(PairTask):
+    """A pass over all tiles of G, whose result is function(shared, tile).
+
+    `gram` has no rows; the transform is None where features come with the rows.
+    """
+
+    function: Callable[[Any, Tile], Floats]
+    shared: Any
+    gram: Gram
+    transform: FeatureMap | None
+
+    def load(self, block: Array, *aligned: Array) -> tuple[Array, ...]:
+        """Return rows, their numbers (b, 1) and their features (b, K)."""
+        if self.transform is None:
+            return block, *aligned
+        F = features_of_block(self.gram, self.transform, block)
+        return block, *aligned, F
+
+    def evaluate(self, upper: list[Array], lower: list[Array]) -> Floats:
+        """Return the function's result for the tile of these rows."""
+        X, rows, F = upper
+        Y, columns, H = lower
+        at_columns: Any = columns[:, 0]
+        G = self.gram.evaluate(X, Landmarks(at_columns, Y))
+        return self.function(self.shared, Tile(G, F, H, rows == columns.T))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,14 +14,19 @@ from scipy.linalg import block_diag, rq
 from nysboost.features.feature_pass import WriteFeatures
 from nysboost.gram import EntryCounter, Gram, Landmarks, Sample
 from nysboost.kernels import Evaluator, Kernel
-from nysboost.numerics import arrays
 from nysboost.numerics.arrays import (
     Array,
     Indices,
+    as_float,
+    dense,
     empty,
+    epsilon,
     floats_on_host,
+    identity,
     like,
+    namespace,
     product_into,
+    take,
     to_host,
 )
 from nysboost.numerics.budget import Budget
@@ -87,8 +93,10 @@ class Product:
             if len(self.pieces) == 1:
                 return C @ self.pieces[0].P
             out = empty((C.shape[0], self.width), C)
+
         for piece in self.pieces:
-            product_into(C[:, piece.rows], piece.P, out[:, piece.columns])
+            values = C[:, piece.rows]
+            product_into(values, piece.P, out[:, piece.columns])
         return out
 
 
@@ -105,8 +113,11 @@ def product_with(N: Projection, template: Array) -> Product | None:
     """Return C ↦ C N, with N where the rows are; None if N is the identity."""
     if N is None:
         return None
+
+    # blocks stand below and beside each other, the panels of a block beside each other
     pieces = []
-    row = column = 0
+    row = 0
+    column = 0
     for block in diagonal_blocks(N):
         for P in _panels(like(block, template)):
             height, width = P.shape
@@ -122,8 +133,8 @@ def make_triangular(N: Array) -> Array:
     """Return R of N = R Q, upper triangular, with R Rᵀ = N Nᵀ: features of the same K̂, for less."""
     if N.shape[1] <= PANEL:
         return N
-    R: Array = like(rq(floats_on_host(N), mode="r", check_finite=False), N)
-    return R
+    R = rq(floats_on_host(N), mode="r", check_finite=False)
+    return like(R, N)
 
 
 def _panels(P: Array) -> list[Array]:
@@ -135,8 +146,9 @@ def _panels(P: Array) -> list[Array]:
     above = height - width
     if above < 0 or width <= PANEL:
         return [P]
-    is_triangular = not np.tril(to_host(P), -above - 1).any()
-    if not is_triangular:
+
+    below_diagonal = np.tril(to_host(P), -above - 1)
+    if below_diagonal.any():
         return [P]
 
     panels = []
@@ -177,13 +189,16 @@ class FeatureMap:
     @classmethod
     def of(cls, kernel: Kernel, Z: Array, N: Array | None = None) -> FeatureMap:
         """Return the map of a kernel with landmarks Z; N is L⁻ᵀ of k(Z, Z) unless given."""
-        if N is None:
-            W = kernel(Z, Z)
-            jitter = JITTER * float(W[0, 0])
-            W = (W + W.T) / 2 + jitter * arrays.identity(Z.shape[0], W)
-            L = arrays.namespace(Z).linalg.cholesky(W)
-            N = triangular_inverse(L).T
-        return cls(kernel, Landmarks(None, Z), N)
+        landmarks = Landmarks(None, Z)
+        if N is not None:
+            return cls(kernel, landmarks, N)
+
+        # W = L Lᵀ, with a jitter that keeps it positive definite
+        W = kernel(Z, Z)
+        symmetric = (W + W.T) / 2
+        jitter = JITTER * float(W[0, 0])
+        L = namespace(Z).linalg.cholesky(symmetric + jitter * identity(Z.shape[0], W))
+        return cls(kernel, landmarks, triangular_inverse(L).T)
 
     @property
     def rank(self) -> int:
@@ -195,7 +210,8 @@ class FeatureMap:
     @property
     def projection_size(self) -> int:
         """Numbers of N, without the zeros beside its blocks."""
-        return sum(P.shape[0] * P.shape[1] for P in diagonal_blocks(self.projection))
+        blocks = diagonal_blocks(self.projection)
+        return sum(math.prod(P.shape) for P in blocks)
 
     @property
     def normalization(self) -> Array:
@@ -205,10 +221,11 @@ class FeatureMap:
             return N.dense()
         if N is not None:
             return N
+
         reference: Array = np.empty(0)
         if self.landmarks.points is not None:
-            reference = arrays.dense(self.landmarks.points[:1, :])
-        return arrays.identity(len(self.landmarks), reference)
+            reference = dense(self.landmarks.points[:1, :])
+        return identity(len(self.landmarks), reference)
 
     def __repr__(self) -> str:
         return (
@@ -226,17 +243,18 @@ class FeatureMap:
     def round_to(self, eps: float) -> FeatureMap:
         """Return the map for values of lower precision, without features below its rounding."""
         N = self.normalization
-        if eps <= arrays.epsilon(N):
+        if eps <= epsilon(N):
             return self
+
         # of plain Nyström these are the inverses of W's eigenvalues
-        sizes = arrays.to_host(norms(N, axis=0)) ** 2
+        sizes = to_host(norms(N, axis=0)) ** 2
         kept = np.flatnonzero(sizes * ROUNDING * eps <= sizes.min())
-        return replace(self, projection=arrays.take(N, kept, axis=1))
+        return replace(self, projection=take(N, kept, axis=1))
 
     def times(self, matrix: Array) -> FeatureMap:
         """Return x ↦ k(x, Z) N · matrix, as one map."""
         N = self.normalization
-        return replace(self, projection=N @ arrays.like(matrix, N))
+        return replace(self, projection=N @ like(matrix, N))
 
     # Features
 
@@ -244,7 +262,9 @@ class FeatureMap:
         """Return the features of the rows of a table, shape (n, r)."""
         is_empty = getattr(X, "shape", ())[:1] == (0,)
         if is_empty:
-            return arrays.empty((0, self.rank), arrays.as_float(arrays.dense(X)))
+            reference = as_float(dense(X))
+            return empty((0, self.rank), reference)
+
         rows = make_stream(X)
         Z = self.landmarks.points
         if Z is not None and rows.n_features != Z.shape[1]:
@@ -271,6 +291,7 @@ class FeatureMap:
         """Return the map for rows like `template`, prepared once for NumPy's."""
         if type(template) is not np.ndarray:
             return self._prepare(template)
+
         # rows of a precomputed matrix come in two widths
         form = template.dtype, template.shape[1]
         if form not in self._prepared:
@@ -286,8 +307,10 @@ class FeatureMap:
         """The map for rows of each dtype and width."""
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_prepared"}
+    def __getstate__(self) -> dict[str, object]:
+        state = dict(self.__dict__)
+        state.pop("_prepared", None)
+        return state
 
 
 @dataclass(frozen=True, eq=False)

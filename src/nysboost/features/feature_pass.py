@@ -11,10 +11,9 @@ import numpy as np
 
 from nysboost.gram import EntryCounter
 from nysboost.kernels import Evaluator
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, block_bytes
+from nysboost.numerics.arrays import Array, block_bytes, dtype_name, in_float64, is_numpy
 from nysboost.numerics.budget import Budget
-from nysboost.rows.driver import Cost, Plan, Task
+from nysboost.rows.driver import Cost, Plan, PlannedRows, Task
 from nysboost.rows.sizes import WAITING
 
 if TYPE_CHECKING:
@@ -41,39 +40,38 @@ class FeatureTask(Task):
 
     def features(self, template: Array) -> BlockFeatures:
         """Return x ↦ F for blocks like `template`, with the landmarks and N where the rows are."""
-        transform = self.transform
         if self.double:
-            template = arrays.in_float64(template)
+            template = in_float64(template)
+        transform = self.transform
         evaluate, product = transform.prepare(template)
         if self.counter is not None:
             evaluate = self.counter.counted(evaluate)
-        return BlockFeatures(
-            evaluate,
-            product,
-            Scratch(len(transform.landmarks), template),
-            Scratch(transform.rank, template),
-            self.double,
-        )
+
+        for_values = Scratch(len(transform.landmarks), template)
+        for_features = Scratch(transform.rank, template)
+        return BlockFeatures(evaluate, product, for_values, for_features, self.double)
 
     def plan_for(
-        self, rows: Any, streamed: bool, *, result_bytes: int, keeps_features: bool
+        self, rows: PlannedRows, streamed: bool, *, result_bytes: int, keeps_features: bool
     ) -> Plan:
         """Return the sizes of a pass: operands, blocks of kernel values, pieces of rows.
 
         A pass `keeps_features` as its result, or makes a result of `result_bytes` from each block.
         """
-        transform = self.transform
         template = rows.template
         if self.double:
-            template = arrays.in_float64(template)
-        itemsize = np.dtype(arrays.dtype_name(template)).itemsize
+            template = in_float64(template)
+        itemsize = np.dtype(dtype_name(template)).itemsize
+
+        transform = self.transform
         d = rows.numbers_per_row
         c = len(transform.landmarks)
         r = transform.rank
 
         # operands: Z, twice where it is prepared, and N
-        is_computed = transform.landmarks.points is not None
-        point = d if is_computed else 0
+        point = 0  # of a precomputed matrix
+        if transform.landmarks.points is not None:
+            point = d
         operands = itemsize * (2 * c * (point + 2) + transform.projection_size)
 
         # a row of a block: its coordinates, its kernel values and its features
@@ -96,11 +94,13 @@ class FeatureTask(Task):
             block_row=block_row,
             piece_row=piece_row,
         )
+
         cache_bytes = block_bytes(template)
         if not keeps_features:
             cache_bytes *= BLOCKS_OF_FEATURES
+
         # other libraries have threads of their own, and modes that belong to a thread
-        parallel = transform.kernel.parallel and arrays.is_numpy(template)
+        parallel = transform.kernel.parallel and is_numpy(template)
         budget = self.budget or Budget()
         return cost.plan(rows.n, budget, cache_bytes=cache_bytes, parallel=parallel)
 
@@ -116,21 +116,26 @@ class WriteFeatures(FeatureTask):
         """Return (block, out) ↦ F, in `out`."""
         return self.features(template)
 
-    def plan(self, rows: Any, streamed: bool) -> Plan:
+    def plan(self, rows: PlannedRows, streamed: bool) -> Plan:
         """Return the sizes of the pass."""
         return self.plan_for(rows, streamed, result_bytes=0, keeps_features=True)
 
     def fuse(self, template: Array, n: int) -> FusedPass | None:
         """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
+        is_on_gpu = getattr(template, "is_cuda", False)
+        if n < FUSED_ROWS or not is_on_gpu:
+            return None
+
         transform = self.transform
         points = transform.landmarks.points
-        is_on_gpu = getattr(template, "is_cuda", False)
-        if n < FUSED_ROWS or not is_on_gpu or points is None or transform.projection is None:
+        if points is None or transform.projection is None:
             return None
+
         try:
             from nysboost.features.fused import fused_map
         except ImportError:
             return None
+
         fused = fused_map(transform.kernel, points, transform.normalization)
         if fused is None:
             return None
@@ -150,7 +155,7 @@ class FeaturePass(FeatureTask):
         """Return (block, *others) ↦ result."""
         return BlockResult(self.function, self.shared, self.features(template))
 
-    def plan(self, rows: Any, streamed: bool) -> Plan:
+    def plan(self, rows: PlannedRows, streamed: bool) -> Plan:
         """Return the sizes of the pass."""
         size = self.result_bytes
         return self.plan_for(rows, streamed, result_bytes=size, keeps_features=False)
@@ -175,6 +180,7 @@ class Scratch:
         """Return memory of shape (count, columns); None where the library is not NumPy."""
         if not self._is_numpy:
             return None
+
         memory: Array | None = getattr(self._kept, "memory", None)
         if memory is None or memory.shape[0] < count:
             memory = np.empty((count, self._columns), self._dtype)
@@ -198,12 +204,16 @@ class BlockFeatures:
         Without `out` they are in memory that the thread's next block is written to.
         """
         if self.double:
-            X = arrays.in_float64(X)
-        values = self.evaluate(X, self.for_values.rows(X.shape[0]))
+            X = in_float64(X)
+        count = X.shape[0]
+        values = self.evaluate(X, self.for_values.rows(count))
+
         if self.product is not None:
             if out is None:
-                out = self.for_features.rows(X.shape[0])
+                out = self.for_features.rows(count)
             return self.product(values, out)
+
+        # N is the identity
         if out is not None:
             out[...] = values
         return values

@@ -31,7 +31,8 @@ LOG2E = float(np.log2(np.e))
 LARGEST_D = 128
 """Features beyond which a tile of rows no longer stays in registers and shared memory."""
 
-POINT_BITS, VALUE_BITS = 8, 15
+POINT_BITS = 8
+VALUE_BITS = 15
 """Points are multiplied by 2⁸ and kernel values by 2¹⁵; both stay below float16's 65,504."""
 
 BLOCK = 2**20
@@ -44,29 +45,45 @@ LARGEST_POINT = 200.0
 @triton.jit
 def _split(a):
     high = a.to(tl.float16)
-    return high, (a - high.to(tl.float32)).to(tl.float16)
+    rest = a - high.to(tl.float32)
+    return high, rest.to(tl.float16)
 
 
 @triton.jit
 def _features(
-    X, x_stride, centre, scale, Z1, Z2, Z, half_z, N1, N2, unscale, first, last, out, out_stride,
-    far, n, d, r, c_pad, r_pad, limit,
+    X, x_stride, centre, scale,
+    Z1, Z2, Z, half_z,
+    N1, N2, unscale, first, last,
+    out, out_stride, far,
+    n, d, r, c_pad, r_pad, limit,
     D: tl.constexpr, KIND: tl.constexpr, PRODUCTS: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
+    # the rows and the tile of features that this program computes
     tiles = r_pad // BN
     tile = tl.program_id(0) % tiles
-    rows = (tl.program_id(0) // tiles).to(tl.int64) * BM + tl.arange(0, BM)
-    feature, inside = tl.arange(0, D), rows < n
-    mask = inside[:, None] & (feature < d)[None, :]
-    x = tl.load(X + rows[:, None] * x_stride + feature[None, :], mask, 0.0)
-    x = (x - tl.load(centre + feature, feature < d, 0.0)[None, :]) * scale
+    block = (tl.program_id(0) // tiles).to(tl.int64)
+    rows = block * BM + tl.arange(0, BM)
+    inside = rows < n
+
+    # x, centred and scaled, with zeros where there are no data
+    feature = tl.arange(0, D)
+    is_feature = feature < d
+    mask = inside[:, None] & is_feature[None, :]
+    at_rows = X + rows[:, None] * x_stride
+    x = tl.load(at_rows + feature[None, :], mask, 0.0)
+    middle = tl.load(centre + feature, is_feature, 0.0)
+    x = (x - middle[None, :]) * scale
     x = tl.where(mask, x, 0.0)
     half_x = tl.sum(x * x, 1) * 0.5
+
+    # rows that are out of range, or not finite
     if tile == 0:
         outlying = tl.sum(tl.where(half_x <= limit, 0, 1), 0)
         if outlying > 0:
             tl.atomic_max(far, 1)
+
+    # sums over the landmarks: a tile in four parts has four sums
     x1, x2 = _split(x * 256.0)
     W: tl.constexpr = BN // PARTS
     left = tile * BN + tl.arange(0, W)
@@ -75,45 +92,70 @@ def _features(
         F2 = tl.zeros((BM, W), tl.float32)
         F3 = tl.zeros((BM, W), tl.float32)
         F4 = tl.zeros((BM, W), tl.float32)
-    for start in range(tl.load(first + tile), tl.load(last + tile), BK):
-        j = start + tl.arange(0, BK)
-        z1 = tl.load(Z1 + feature[:, None] * c_pad + j[None, :])
+
+    start = tl.load(first + tile)
+    stop = tl.load(last + tile)
+    for begin in range(start, stop, BK):
+        j = begin + tl.arange(0, BK)
+
+        # exponents e = ⟨x, z⟩ − ½‖x‖² − ½‖z‖²
+        at_z = feature[:, None] * c_pad + j[None, :]
+        z1 = tl.load(Z1 + at_z)
         e = tl.dot(x1, z1)
         if PRODUCTS == 3:
-            e = tl.dot(x1, tl.load(Z2 + feature[:, None] * c_pad + j[None, :]), e)
+            z2 = tl.load(Z2 + at_z)
+            e = tl.dot(x1, z2, e)
             e = tl.dot(x2, z1, e)
-        e = e * (1 / 65536) - half_x[:, None] - tl.load(half_z + j)[None, :]
+        half = tl.load(half_z + j)[None, :]
+        e = e * (1 / 65536) - half_x[:, None] - half
+
+        # Matérn 1/2 has a corner where two points meet: close ones again, from their difference
         if KIND == 1:
-            close = -e < (half_x[:, None] + tl.load(half_z + j)[None, :]) * (1 / 64)
-            if tl.max(tl.max(close.to(tl.int32), 1), 0) > 0:
+            close = -e < (half_x[:, None] + half) * (1 / 64)
+            any_close = tl.max(tl.max(close.to(tl.int32), 1), 0)
+            if any_close > 0:
                 exact = tl.zeros((BM, BK), tl.float32)
                 for i in range(d):
-                    at_i = tl.load(X + rows * x_stride + i, inside, 0.0) - tl.load(centre + i)
-                    gap = (at_i * scale)[:, None] - tl.load(Z + i * c_pad + j)[None, :]
+                    x_i = tl.load(X + rows * x_stride + i, inside, 0.0)
+                    x_i = (x_i - tl.load(centre + i)) * scale
+                    z_i = tl.load(Z + i * c_pad + j)
+                    gap = x_i[:, None] - z_i[None, :]
                     exact -= 0.5 * gap * gap
                 e = tl.where(close, exact, e)
-        e = tl.minimum(e, 0.0)
-        if KIND == 0:
-            k = tl.exp2(e + 15.0)
-        else:
-            distance = tl.sqrt(-2 * e)
-            k = tl.exp2(15.0 - 1.4426950408889634 * distance)
-            if KIND == 3:
-                k = k * (1 + distance)
-            if KIND == 5:
-                k = k * (1 + distance - e * (2 / 3))
+
+        # F += k(X, Z) N
+        k = _kernel_values(tl.minimum(e, 0.0), KIND)
         k1, k2 = _split(k)
         at = j[:, None] * r_pad + left[None, :]
         F1 = _add_product(F1, k1, k2, N1 + at, N2 + at, PRODUCTS)
         if PARTS == 4:
-            F2 = _add_product(F2, k1, k2, N1 + at + W, N2 + at + W, PRODUCTS)
-            F3 = _add_product(F3, k1, k2, N1 + at + 2 * W, N2 + at + 2 * W, PRODUCTS)
-            F4 = _add_product(F4, k1, k2, N1 + at + 3 * W, N2 + at + 3 * W, PRODUCTS)
+            at += W
+            F2 = _add_product(F2, k1, k2, N1 + at, N2 + at, PRODUCTS)
+            at += W
+            F3 = _add_product(F3, k1, k2, N1 + at, N2 + at, PRODUCTS)
+            at += W
+            F4 = _add_product(F4, k1, k2, N1 + at, N2 + at, PRODUCTS)
+
     _store(out, out_stride, F1, rows, left, inside, unscale, r)
     if PARTS == 4:
         _store(out, out_stride, F2, rows, left + W, inside, unscale, r)
         _store(out, out_stride, F3, rows, left + 2 * W, inside, unscale, r)
         _store(out, out_stride, F4, rows, left + 3 * W, inside, unscale, r)
+
+
+@triton.jit
+def _kernel_values(e, KIND: tl.constexpr):
+    # 2¹⁵ times the kernel at −r²/2: Gaussian (0), or Matérn of smoothness KIND / 2
+    if KIND == 0:
+        k = tl.exp2(e + 15.0)
+    else:
+        distance = tl.sqrt(-2 * e)
+        k = tl.exp2(15.0 - 1.4426950408889634 * distance)
+        if KIND == 3:
+            k = k * (1 + distance)
+        if KIND == 5:
+            k = k * (1 + distance - e * (2 / 3))
+    return k
 
 
 @triton.jit
@@ -129,9 +171,10 @@ def _add_product(F, k1, k2, N1, N2, PRODUCTS: tl.constexpr):
 
 @triton.jit
 def _store(out, out_stride, F, rows, columns, inside, unscale, r):
-    F = F * tl.load(unscale + columns)[None, :]
+    scaled = F * tl.load(unscale + columns)[None, :]
     target = out + rows[:, None] * out_stride + columns[None, :]
-    tl.store(target, F, inside[:, None] & (columns < r)[None, :])
+    is_feature = columns < r
+    tl.store(target, scaled, inside[:, None] & is_feature[None, :])
 
 
 class Tile(NamedTuple):
@@ -156,45 +199,84 @@ class FusedMap:
     """
 
     def __init__(
-        self, kernel: Any, Z: Tensor, N: Tensor, products: int, tile: Tile | None = None
+        self,
+        kernel: Gaussian | Matern,
+        Z: Tensor,
+        N: Tensor,
+        products: int,
+        tile: Tile | None = None,
     ) -> None:
-        self.tile = tile = tile or TILES[products]
-        self.r, self.products, self.mapping = N.shape[1], products, kernel.mapping(Z)
-        self.kind = 0 if isinstance(kernel, Gaussian) else round(2 * kernel.nu)
-        self.scale = float(kernel._rate() if self.kind else np.sqrt(2 * kernel._rate() * LOG2E))
-        self.limit = EXPONENT_LIMIT["float32"] * (0.5 if self.kind else LOG2E)
-        Z = self.mapping(Z)
+        self.tile = tile or TILES[products]
+        self.products = products
+        self.r = N.shape[1]
+        self.mapping = kernel.mapping(Z)
+        self._scale_distances(kernel)
+        self._split_points(self.mapping(Z))
+        self._split_projection(N)
+
+    def _scale_distances(self, kernel: Gaussian | Matern) -> None:
+        """Set the kind of kernel, the scale of its points and the largest ½‖x‖² in range."""
+        rate = kernel._rate()
+        limit = EXPONENT_LIMIT["float32"]
+        if isinstance(kernel, Gaussian):
+            # exp(−rate·s) is a power of two
+            self.kind = 0
+            self.scale = float(np.sqrt(2 * rate * LOG2E))
+            self.limit = limit * LOG2E
+        else:
+            self.kind = round(2 * kernel.nu)
+            self.scale = float(rate)
+            self.limit = limit * 0.5
+
+    def _split_points(self, Z: Tensor) -> None:
+        """Prepare Z, centred and scaled, as two float16 arrays of shape (D, c)."""
         self.centre = Z.mean(0)
         width = max(16, int(triton.next_power_of_2(Z.shape[1])))
-        self.Z = _pad(((Z - self.centre) * self.scale).T, width, tile.landmarks)
+        scaled = (Z - self.centre) * self.scale
+        self.Z = _pad(scaled.T, width, self.tile.landmarks)
         self.half_z = (self.Z * self.Z).sum(0) / 2
         self.Z1, self.Z2 = _halves(self.Z * 2.0**POINT_BITS)
-        bits = VALUE_BITS - torch.frexp(N.abs().amax(0)).exponent
-        N = _pad(torch.ldexp(N, bits), tile.landmarks, tile.features)
-        self.N1, self.N2 = _halves(N)
-        ones = torch.ones_like(bits, dtype=N.dtype)
-        self.unscale = _pad(torch.ldexp(ones, -bits - VALUE_BITS)[None, :], 1, tile.features)
-        self.first, self.last = _ranges(N, tile)
+
+    def _split_projection(self, N: Tensor) -> None:
+        """Prepare N as two float16 arrays, each column times a power of two."""
+        tile = self.tile
+        largest = N.abs().amax(0)
+        bits = VALUE_BITS - torch.frexp(largest).exponent
+        scaled = _pad(torch.ldexp(N, bits), tile.landmarks, tile.features)
+        self.N1, self.N2 = _halves(scaled)
+        self.first, self.last = _ranges(scaled, tile)
+
+        # by which the features are multiplied in the end
+        ones = torch.ones_like(largest)
+        unscale = torch.ldexp(ones, -bits - VALUE_BITS)
+        self.unscale = _pad(unscale[None, :], 1, tile.features)
 
     @property
     def in_range(self) -> bool:
         """Whether float16 holds the landmarks, and registers a tile of rows."""
-        return self.Z.shape[0] <= LARGEST_D and bool(self.Z.abs().max() <= LARGEST_POINT)
+        largest = self.Z.abs().max()
+        return self.Z.shape[0] <= LARGEST_D and bool(largest <= LARGEST_POINT)
 
     def __call__(self, X: Tensor, out: Tensor) -> bool:
         """Write the features of X into `out`; return whether all rows were finite and in range."""
         far = torch.zeros(1, dtype=torch.int32, device=X.device)
-        for x, F in zip(X.split(BLOCK), out.split(BLOCK), strict=True):
-            self._launch(self.mapping(x).contiguous(), F, far)
+        for begin in range(0, X.shape[0], BLOCK):
+            rows: Tensor = self.mapping(X[begin : begin + BLOCK])
+            self._launch(rows.contiguous(), out[begin : begin + BLOCK], far)
         return not bool(far)
 
     def _launch(self, X: Tensor, out: Tensor, far: Tensor) -> None:
-        (n, d), (c_pad, r_pad), tile = X.shape, self.N1.shape, self.tile
-        grid = (triton.cdiv(n, tile.rows) * (r_pad // tile.features),)
-        _features[grid](
-            X, X.stride(0), self.centre, self.scale, self.Z1, self.Z2, self.Z, self.half_z,
-            self.N1, self.N2, self.unscale, self.first, self.last, out, out.stride(0),
-            far, n, d, self.r, c_pad, r_pad, self.limit,
+        n, d = X.shape
+        c_pad, r_pad = self.N1.shape
+        tile = self.tile
+        row_tiles = triton.cdiv(n, tile.rows)
+        feature_tiles = r_pad // tile.features
+        _features[(row_tiles * feature_tiles,)](
+            X, X.stride(0), self.centre, self.scale,
+            self.Z1, self.Z2, self.Z, self.half_z,
+            self.N1, self.N2, self.unscale, self.first, self.last,
+            out, out.stride(0), far,
+            n, d, self.r, c_pad, r_pad, self.limit,
             D=self.Z.shape[0], KIND=self.kind, PRODUCTS=self.products,
             BM=tile.rows, BN=tile.features, BK=tile.landmarks, PARTS=tile.parts,
             num_warps=tile.warps, num_stages=tile.stages,
@@ -206,29 +288,42 @@ def fused_map(kernel: Kernel, Z: Tensor, N: Tensor) -> FusedMap | None:
 
     PyTorch's `set_float32_matmul_precision` "highest" is three products, "high" and "medium" one.
     """
-    if not (type(kernel) in (Gaussian, Matern) and Z.dtype == N.dtype == torch.float32):
+    if not (type(kernel) is Gaussian or type(kernel) is Matern):  # a subclass may differ
         return None
-    products = 3 if torch.get_float32_matmul_precision() == "highest" else 1
+    if not Z.dtype == N.dtype == torch.float32:
+        return None
+
+    products = 1
+    if torch.get_float32_matmul_precision() == "highest":
+        products = 3
     found = FusedMap(kernel, Z, N, products)
-    return found if found.in_range else None
+    if not found.in_range:
+        return None
+    return found
 
 
 def _pad(A: Tensor, rows: int, columns: int) -> Tensor:
     """Return A with zeros up to multiples of so many rows and columns, contiguous."""
-    more = (-A.shape[1] % columns, -A.shape[0] % rows)
-    return torch.nn.functional.pad(A, (0, more[0], 0, more[1])).contiguous()
+    below = -A.shape[0] % rows
+    beside = -A.shape[1] % columns
+    padded = torch.nn.functional.pad(A, (0, beside, 0, below))
+    return padded.contiguous()
 
 
 def _halves(A: Tensor) -> tuple[Tensor, Tensor]:
     """Return A as the sum of two float16 arrays."""
     high = A.to(torch.float16)
-    return high, (A - high.float()).to(torch.float16)
+    rest = A - high.float()
+    return high, rest.to(torch.float16)
 
 
 def _ranges(N: Tensor, tile: Tile) -> tuple[Tensor, Tensor]:
     """Return for each tile of features where its landmarks begin and end: N may have zeros."""
-    blocks = N.reshape(-1, tile.landmarks, N.shape[1] // tile.features, tile.features)
+    n_tiles = N.shape[1] // tile.features
+    blocks = N.reshape(-1, tile.landmarks, n_tiles, tile.features)
     used = (blocks != 0).any(3).any(1).int()
     used[0] |= 1 - used.amax(0)  # argmax needs one
-    first, last = used.argmax(0), len(used) - used.flip(0).argmax(0)
+
+    first = used.argmax(0)
+    last = len(used) - used.flip(0).argmax(0)
     return (first * tile.landmarks).int(), (last * tile.landmarks).int()

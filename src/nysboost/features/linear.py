@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, like, namespace
+from nysboost.numerics.arrays import Array, identity, like, namespace, to_host
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.rows.lazy import gather
@@ -37,7 +37,7 @@ class Moments:
     @classmethod
     def of(cls, F: Array, Y: Array, weights: Array | None = None) -> Moments:
         """Return the moments of rows in memory."""
-        xp = arrays.namespace(F)
+        xp = namespace(F)
         if weights is None:  # FᵀF of one and the same array costs BLAS half of a product
             weights = xp.ones_like(F[:, 0])
             weighted_F = F
@@ -55,14 +55,18 @@ class Moments:
         )
 
     def __add__(self, other: Moments) -> Moments:
-        return Moments(*map(operator.add, self._sums, other._sums))
+        return self._merge(operator.add, other)
 
     def __sub__(self, other: Moments) -> Moments:
-        return Moments(*map(operator.sub, self._sums, other._sums))
+        return self._merge(operator.sub, other)
 
-    @property
-    def _sums(self) -> list[Array]:
-        return [getattr(self, field.name) for field in fields(self)]
+    def _merge(self, operation: Callable[[Array, Array], Array], other: Moments) -> Moments:
+        """Return the moments that an operation makes of each pair of sums."""
+        merged = {}
+        for field in fields(self):
+            own = getattr(self, field.name)
+            merged[field.name] = operation(own, getattr(other, field.name))
+        return Moments(**merged)
 
     @property
     def mean(self) -> Array:
@@ -83,6 +87,7 @@ def moments_of(
     task = FeaturePass(
         transform, "moments", _moments, result_bytes=result_bytes, double=True, budget=budget
     )
+
     aligned = [Y]
     if weights is not None:
         aligned.append(weights[:, None])
@@ -92,9 +97,10 @@ def moments_of(
 
 def _moments(_: None, F: Array, Y: Array, weights: Array | None = None) -> Moments:
     """Return the moments of a block of rows."""
-    if weights is None:
-        return Moments.of(F, like(Y, F))
-    return Moments.of(F, like(Y, F), like(weights[:, 0], F))
+    Y = like(Y, F)
+    if weights is not None:
+        weights = like(weights[:, 0], F)
+    return Moments.of(F, Y, weights)
 
 
 # Models
@@ -130,7 +136,8 @@ class LinearPredictor:
     def evaluate(self, rows: Rows, budget: Budget) -> Array:
         """Return the means of rows in any storage, shape (n, t)."""
         values = gather(self.weighted_map.write(rows, budget=budget))
-        return values + arrays.like(arrays.to_host(self.mean), values)
+        mean = like(to_host(self.mean), values)
+        return values + mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +167,8 @@ class LinearModel(LinearPredictor):
 
         # sums of squares: of y about its mean, and of what the model leaves of them
         total = moments.YY - moments.weight * mean**2
-        missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
+        explained = xp.sum(b * w, axis=0)
+        missed = xp.clip(total - explained, min=0.0)
         noise = missed / moments.weight
 
         # the kernel's amplitude is then the variance of y
@@ -169,6 +177,7 @@ class LinearModel(LinearPredictor):
         if whole > 0:
             doubt = _height(features) * float(xp.sum(missed)) / whole
         doubt = max(doubt, min(gamma, NOISELESS))
+
         doubt_root = _inverse_root(moments.FF, doubt)
         return cls(features, mean, w, gamma, moments, noise, doubt, doubt_root)
 
@@ -180,10 +189,13 @@ class LinearModel(LinearPredictor):
         training the weights are those without them.
         """
         xp = namespace(F)
-        known = xp.sum((F @ self.root) ** 2, axis=1)
+        projected = F @ self.root
+        known = xp.sum(projected**2, axis=1)
         if seen:
             known = known / xp.clip(1 - known, min=NOISELESS)
-        unknown = xp.clip(_height(self.features) - xp.sum(F * F, axis=1), min=0.0)
+
+        squared_norms = xp.sum(F * F, axis=1)
+        unknown = xp.clip(_height(self.features) - squared_norms, min=0.0)
         return 1 + known + unknown / self.doubt
 
     def outlying(self, F: Array, beyond: float) -> Array:
@@ -198,7 +210,8 @@ class LinearModel(LinearPredictor):
         # s: `beyond` times the mean over the rows seen
         FF = self.moments.FF
         n = self.moments.weight
-        known = float(xp.sum((FF @ self.root) * self.root) / n)
+        products = FF @ self.root
+        known = float(xp.sum(products * self.root) / n)
         mean_prior = height - float(xp.linalg.trace(FF) / n)
         share = (self.doubt * known + mean_prior) / height
         usual = min(beyond * share, 1 - 1 / beyond)
@@ -210,10 +223,13 @@ class LinearModel(LinearPredictor):
 
 def _height(features: FeatureMap) -> float:
     """Return k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
-    return float(features.kernel.diag(features.landmarks.Z[:1, :])[0])
+    one_point = features.landmarks.Z[:1, :]
+    diagonal = features.kernel.diag(one_point)
+    return float(diagonal[0])
 
 
 def _inverse_root(FF: Array, gamma: float) -> Array:
     """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
-    ridged = FF + gamma * arrays.identity(FF.shape[0], FF)
-    return triangular_inverse(namespace(FF).linalg.cholesky(ridged)).T
+    ridged = FF + gamma * identity(FF.shape[0], FF)
+    L = namespace(FF).linalg.cholesky(ridged)
+    return triangular_inverse(L).T

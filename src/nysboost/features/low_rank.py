@@ -16,8 +16,19 @@ from sklearn.exceptions import ConvergenceWarning
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import BlockDiagonal, FeatureMap
 from nysboost.gram import Gram, Landmarks, pool
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, TableLike
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    TableLike,
+    as_float,
+    floats_on_host,
+    identity,
+    in_float64,
+    is_array,
+    like,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.linalg import spectrum
 from nysboost.numerics.parameters import positions, require_count, require_number
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
@@ -47,32 +58,38 @@ class LowRankMatrix(LinearOperator):
 
     @cached_property
     def _factor(self) -> Factor:
-        weights = np.repeat(self.weights, [learner.rank for learner in self.learners])
-        return Factor(
-            self.gram, self._map([learner.normalization for learner in self.learners]), weights
-        )
+        projections = [learner.normalization for learner in self.learners]
+        ranks = [learner.rank for learner in self.learners]
+        return Factor(self.gram, self._map(projections), np.repeat(self.weights, ranks))
 
     def _map(self, projections: Sequence[Array]) -> FeatureMap:
         """Return the map on all landmarks, with the learners' features side by side."""
-        N = projections[0] if len(projections) == 1 else BlockDiagonal(tuple(projections))
-        return FeatureMap(self.learners[0].kernel, self.landmarks, N)
+        kernel = self.learners[0].kernel
+        if len(projections) == 1:
+            return FeatureMap(kernel, self.landmarks, projections[0])
+        return FeatureMap(kernel, self.landmarks, BlockDiagonal(tuple(projections)))
 
     def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
         """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
         left = positions(rows, self.shape[0])
         right = positions(cols, self.shape[0])
-        low = (self._factor.at(left) * self._weights_like) @ self._factor.at(right).T
+        weighted = self._factor.at(left) * self._weights_like
+        low = weighted @ self._factor.at(right).T
         if self.shift == 0:
             return low
-        return low + arrays.like(self.shift * np.equal.outer(left, right), low)
+
+        on_diagonal = np.equal.outer(left, right)
+        return low + like(self.shift * on_diagonal, low)
 
     def diag(self) -> Array:
         """Return the diagonal of K̂, shape (n,)."""
-        return self._factor.map(_diagonal, self._weights_like, 1)[:, 0] + self.shift
+        low = self._factor.map(_diagonal, self._weights_like, 1)
+        return low[:, 0] + self.shift
 
     def trace(self) -> float:
         """Return tr K̂."""
-        return float(self._factor.squared_norms().sum()) + self.shift * self.shape[0]
+        low = float(self._factor.squared_norms().sum())
+        return low + self.shift * self.shape[0]
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""
@@ -80,7 +97,7 @@ class LowRankMatrix(LinearOperator):
         low = (F * self._weights_like) @ F.T
         if self.shift == 0:
             return low
-        return low + self.shift * arrays.identity(self.shape[0], low)
+        return low + self.shift * identity(self.shape[0], low)
 
     def __matmul__(self, V: TableLike) -> Array:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
@@ -88,16 +105,21 @@ class LowRankMatrix(LinearOperator):
         if shape and shape[0] != self.shape[1]:
             msg = f"K̂ has {self.shape[1]} columns, and an array of shape {shape} does not fit them."
             raise ValueError(msg)
-        if arrays.is_array(V) and not isinstance(V, np.ndarray):
-            if V.ndim == 1:
-                return self._matmat(V[:, None])[:, 0]
-            return self._matmat(V)
-        product: Array = super().__matmul__(V)
-        return product
+
+        # of NumPy's arrays SciPy checks the rest
+        if not is_array(V) or isinstance(V, np.ndarray):
+            product: Array = super().__matmul__(V)
+            return product
+        if V.ndim == 1:
+            return self._matmat(V[:, None])[:, 0]
+        return self._matmat(V)
 
     def _matmat(self, V: Array) -> Array:
-        if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
-            return arrays.to_host(self._matmat(arrays.like(V, self._weights_like)))
+        if self._is_elsewhere(V):
+            product = self._matmat(like(V, self._weights_like))
+            return to_host(product)
+
+        # F S Fᵀ V + δV
         inner = self._weights_like[:, None] * self._factor.inner(V)
         low = gather(self._factor.times(inner), V)
         if self.shift == 0:
@@ -128,8 +150,9 @@ class LowRankMatrix(LinearOperator):
         if k is not None:
             require_count("k", k)
         eigenvalues, basis = self._spectrum
-        T = arrays.like(basis[:, :k], self._weights_like)
-        return arrays.like(eigenvalues[:k] + self.shift, T), self._factor.times(T)
+        T = like(basis[:, :k], self._weights_like)
+        shifted = like(eigenvalues[:k] + self.shift, T)
+        return shifted, self._factor.times(T)
 
     def solve(self, b: TableLike, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
@@ -152,36 +175,47 @@ class LowRankMatrix(LinearOperator):
             is then too small beside K̂ for the precision of the data.
         """
         require_number("alpha", alpha)
-        if arrays.is_array(b) and not isinstance(b, np.ndarray):
+        if is_array(b) and not isinstance(b, np.ndarray):
             B: Any = b  # of another library, or lazy
         else:
-            B = arrays.as_float(to_numbers(b, "b"))
-        ridge = float(alpha) + self.shift
+            B = as_float(to_numbers(b, "b"))
         self._require_definite(alpha)
         if B.ndim not in (1, 2) or B.shape[0] != self.shape[0]:
             msg = f"b has shape {tuple(B.shape)}, but the matrix has {self.shape[0]} rows."
             raise ValueError(msg)
-        if isinstance(B, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
-            return arrays.to_host(self.solve(arrays.like(B, self._weights_like), alpha))
 
-        V = B[:, None] if B.ndim == 1 else B
-        y, reached = self._solve(V, ridge)
+        if self._is_elsewhere(B):
+            x = self.solve(like(B, self._weights_like), alpha)
+            return to_host(x)
+        if B.ndim == 1:
+            return self._solve_columns(B[:, None], alpha)[:, 0]
+        return self._solve_columns(B, alpha)
+
+    def _is_elsewhere(self, V: Array) -> bool:
+        """Whether an array is NumPy's, and the data of another library."""
+        return isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray)
+
+    def _solve_columns(self, b: Array, alpha: float) -> Array:
+        """Return (K̂ + alpha·I)⁻¹ b, shape (n, q), and warn if rounding has spoilt it."""
+        ridge = float(alpha) + self.shift
+        y, reached = self._solve(b, ridge)
         if reached > UNSOLVED[self.dtype.name]:
             msg = (
                 f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
                 f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
             )
-            warnings.warn(msg, ConvergenceWarning, stacklevel=2)
+            warnings.warn(msg, ConvergenceWarning, stacklevel=3)
 
         terms = _Solution(self._like(y), ridge)
-        x = gather(self._factor.map(_solution, terms, V.shape[1], V), V)
-        return x[:, 0] if B.ndim == 1 else x
+        x = self._factor.map(_solution, terms, b.shape[1], b)
+        return gather(x, b)
 
     def _require_definite(self, alpha: float) -> None:
         """Raise unless K̂ + alpha·I is positive definite."""
         eigenvalues, _ = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))
         ridge = float(alpha) + self.shift
+
         if not ridge > max(0.0, -lowest * (1 + DEFINITE)):
             least = -lowest - self.shift
             raise ValueError(
@@ -206,6 +240,7 @@ class LowRankMatrix(LinearOperator):
         if not np.isfinite(scale):
             raise ValueError("b contains NaN or infinity: there is no solution to that.")
 
+        # the first y is that of the eigendecomposition
         y = T @ (gain * (T.T @ (alpha * inner)))
         reached = np.inf
         for _ in range(1 + REFINEMENTS):
@@ -215,6 +250,8 @@ class LowRankMatrix(LinearOperator):
             residual = float(np.linalg.norm(left)) / (scale or 1.0)
             if not residual < reached:
                 break
+
+            # a step that does not halve the residual is the last
             is_slow = residual >= reached / 2
             best = y
             reached = residual
@@ -225,16 +262,17 @@ class LowRankMatrix(LinearOperator):
 
     def _inner(self, y: Floats, alpha: float, b: Array) -> tuple[Floats, Floats]:
         """Return Fᵀ x for x = (b − F y) / α, and ‖b‖² of each column."""
-        found = self._factor.fold(_inner, _Solution(self._like(y), alpha), b)
+        terms = _Solution(self._like(y), alpha)
+        found = self._factor.fold(_inner, terms, b)
         return found[:-1], found[-1]
 
     def _like(self, y: Floats) -> Array:
         """Return y in float64, in the namespace and on the device of the features."""
-        return arrays.like(y, arrays.in_float64(self._weights_like))
+        return like(y, in_float64(self._weights_like))
 
     @cached_property
     def _weights_like(self) -> Array:
-        return arrays.like(self._factor.weights, self.learners[0].normalization)
+        return like(self._factor.weights, self.learners[0].normalization)
 
     @cached_property
     def _triangle(self) -> Floats:
@@ -249,7 +287,8 @@ class LowRankMatrix(LinearOperator):
 
 
 def _diagonal(weights: Array, F: Array) -> Array:
-    return ((F * F) @ weights)[:, None]
+    diagonal = (F * F) @ weights
+    return diagonal[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,14 +301,14 @@ class _Solution:
 
 def _solution(terms: _Solution, F: Array, b: Array) -> Array:
     """Return x = (b − F y) / α, computed in float64: the difference cancels."""
-    difference = arrays.in_float64(b) - arrays.in_float64(F) @ terms.y
-    x = difference / terms.alpha
-    return arrays.namespace(x).astype(x, b.dtype, copy=False)
+    approximated = in_float64(F) @ terms.y
+    x = (in_float64(b) - approximated) / terms.alpha
+    return namespace(x).astype(x, b.dtype, copy=False)
 
 
 def _inner(terms: _Solution, F: Array, b: Array) -> Floats:
     """Return Fᵀ x for x = (b − F y) / α, and below it ‖b‖² of each column."""
-    x = _solution(terms, F, arrays.in_float64(b))
-    inner = arrays.floats_on_host(arrays.in_float64(F).T @ x)
-    squares = (arrays.floats_on_host(b) ** 2).sum(axis=0, keepdims=True)
+    x = _solution(terms, F, in_float64(b))
+    inner = floats_on_host(in_float64(F).T @ x)
+    squares = (floats_on_host(b) ** 2).sum(axis=0, keepdims=True)
     return np.concatenate([inner, squares])

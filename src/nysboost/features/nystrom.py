@@ -9,8 +9,7 @@ import numpy as np
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, in_float64, like, namespace
 from nysboost.numerics.tolerances import EXHAUSTED, ROUNDING
 
 
@@ -31,14 +30,16 @@ def fit_learner(
     With weights D it is (D^½ W D^½)_k⁺ between two D^½.
     """
     W = gram.within(landmarks)
-    xp = arrays.namespace(W)
+    xp = namespace(W)
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)
+
     if weights is None:
         root = _inverse_root(W, rank, gram.eps)
     else:
-        D_root = arrays.like(np.sqrt(weights), W)[:, None]
-        root = D_root * _inverse_root(D_root * W * D_root.T, rank, gram.eps)
+        D_root = like(np.sqrt(weights), W)[:, None]
+        weighted = D_root * W * D_root.T
+        root = D_root * _inverse_root(weighted, rank, gram.eps)
     return FeatureMap(gram.kernel, landmarks, xp.astype(root, W.dtype))
 
 
@@ -48,8 +49,11 @@ def _inverse_root(W: Array, rank: int, eps: float) -> Array:
     Rounding errors of the entries do not add up with m, so the cut-off does not grow either: eps·m
     would cut eigenvalues that float32 still knows.
     """
-    xp = arrays.namespace(W)
-    eigenvalues, U = xp.linalg.eigh(xp.astype((W + W.T) / 2, xp.float64))
+    xp = namespace(W)
+    symmetric = (W + W.T) / 2
+    eigenvalues, U = xp.linalg.eigh(in_float64(symmetric))
+
+    # in falling order
     eigenvalues = xp.flip(eigenvalues)
     U = xp.flip(U, axis=1)
     refuse_indefinite(eigenvalues)
@@ -71,7 +75,9 @@ def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
 
 def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
     """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
-    diagonal = arrays.floats_on_host(gram.diag())
-    missing = np.abs(diagonal - Factor(gram, learner).squared_norms())
+    diagonal = floats_on_host(gram.diag())
+    approximated = Factor(gram, learner).squared_norms()
+    missing = np.abs(diagonal - approximated)
+
     rounding = EXHAUSTED * max(1, learner.rank) * gram.eps * diagonal
     return np.where(missing > rounding, missing, 0.0)

@@ -6,21 +6,26 @@ about 1e-7 it returns noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap, features_of_block
-from nysboost.gram import Gram, Landmarks
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like
+from nysboost.features.factor import Factor, Tile
+from nysboost.gram import Gram
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    in_float64,
+    like,
+    namespace,
+)
 from nysboost.numerics.tolerances import EPS
-from nysboost.rows.driver import PairTask
 from nysboost.rows.lazy import gather
 
 
@@ -52,8 +57,9 @@ class Residual:
         transform = self.factor.transform
         if transform.kernel != self.gram.kernel or self.n_landmarks == 0:
             return None
-        W = self.gram.within(transform.landmarks)
-        return _Span(floats_on_host(transform.normalization), floats_on_host(W))
+        N = floats_on_host(transform.normalization)
+        W = floats_on_host(self.gram.within(transform.landmarks))
+        return _Span(N, W)
 
     @cached_property
     def _operator(self) -> _Operator | None:
@@ -67,8 +73,10 @@ class Residual:
         """Whether R ≥ 0 on any rows at all: no eigenvalue of T is above 1, but for rounding."""
         if self._span is None or self._operator is None or self.shift != 0:
             return False
+        # rounding grows with ‖Nᵀ W N‖
         size = 1 + _norm(self._span.W) * _norm(self._span.N) ** 2
         rounding = 8 * self.gram.eps * size
+
         largest = float(self._operator.eigenvalues.max(initial=0.0))
         return largest <= 1 + rounding
 
@@ -78,9 +86,11 @@ class Residual:
         eps = self.gram.eps
         if self._span is None:
             return 4 * eps
+        # a feature k(x, Z) N is rounded in proportion to ‖k(x, Z)‖ ‖N‖
         largest_weight = np.abs(self.factor.weights).max()
         scale = np.sqrt(np.trace(self._span.W) * largest_weight)
-        return 4 * eps + eps * float(scale) * _norm(self._span.N)
+        size = float(scale) * _norm(self._span.N)
+        return 4 * eps + eps * size
 
     def diagonals(self, F: Array, g: Floats) -> Floats:
         """Return R_ii and a_i for rows with features F and k(x, x) = g, shape (2, len(g))."""
@@ -101,12 +111,14 @@ class Residual:
 
     def block(self, truth: Array, F: Array, H: Array) -> Floats:
         """Return a block of R off the diagonal, from that of G and the features of its sides."""
-        return floats_on_host(truth - (F * like(self.factor.weights, F)) @ H.T)
+        weighted = F * like(self.factor.weights, F)
+        return floats_on_host(truth - weighted @ H.T)
 
     def norm_of_approximation(self) -> float:
         """Return ‖F S Fᵀ‖_F, where no weight is negative, in one pass."""
         roots = np.sqrt(self.factor.weights)
-        return float(np.linalg.norm(self.factor.fold(_moments, roots)))
+        moments = self.factor.fold(_moments, roots)
+        return float(np.linalg.norm(moments))
 
 
 class _Span(NamedTuple):
@@ -136,14 +148,18 @@ class _Operator:
         root = np.sqrt(theta[kept])
 
         # T in this basis
-        core = root[:, None] * (V.T @ (weights[:, None] * V)) * root
+        middle = V.T @ (weights[:, None] * V)
+        core = root[:, None] * middle * root
         eigenvalues, Y = np.linalg.eigh((core + core.T) / 2)
-        return cls(eigenvalues, (V / root) @ Y)
+        basis = (V / root) @ Y
+        return cls(eigenvalues, basis)
 
     def excess(self) -> Floats:
         """Return E √(T − I)₊."""
         above = self.eigenvalues > 1
-        return np.asarray(self.basis[:, above] * np.sqrt(self.eigenvalues[above] - 1))
+        roots = np.sqrt(self.eigenvalues[above] - 1)
+        scaled: Floats = self.basis[:, above] * roots
+        return scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,11 +180,15 @@ def _diagonals(terms: _RowTerms, F: Array, g: Floats) -> Floats:
     F = floats_on_host(F)
     g = g[:, 0]
     squares = F**2
+
+    # g_i − K̂_ii, and a_i by the one formula or the other
     d = g - squares @ terms.weights
     if terms.excess is None:
         a = g + squares @ np.abs(terms.weights)
     else:
-        a = d + 2 * ((F @ terms.excess) ** 2).sum(axis=1)
+        beyond = (F @ terms.excess) ** 2
+        a = d + 2 * beyond.sum(axis=1)
+
     # rounding may have taken from a_i what it adds to an entry
     bound = np.maximum(a, 0.0) + terms.noise * g
     return np.stack([d - terms.shift, bound], axis=1)
@@ -187,7 +207,8 @@ def _norm(A: Floats) -> float:
     A = A / scale
     v = np.ones(A.shape[1])
     for _ in range(10):
-        v = A.T @ (A @ (v / np.linalg.norm(v)))
+        v /= np.linalg.norm(v)
+        v = A.T @ (A @ v)
     return scale * float(np.sqrt(np.linalg.norm(v)))
 
 
@@ -196,71 +217,42 @@ def _norm(A: Floats) -> float:
 
 def relative_error(residual: Residual, rows: Indices) -> float:
     """Return ‖R‖_F / ‖G‖_F on rows × rows, whose features F has, holding a few tiles at a time."""
-    gram = residual.gram
-    factor = residual.factor
-
-    # a block of rows comes with its row numbers, and with its features where they are known
-    aligned: list[Any] = [rows[:, None]]
-    transform: FeatureMap | None = factor.transform
-    if factor.kept is not None:
-        aligned.append(factor.kept)
-        transform = None
-
-    tiles = _Tiles(gram.forget_rows(), transform, factor.weights, residual.shift)
-    width = gram.tile_width(len(factor.weights))
-    task = PairTask("squared-error", _load, _squares, tiles, width, gram.budget)
-    squared_residual, squared_norm = factor.rows.fold_pairs(task, np.add, *aligned)
+    terms = _TileTerms(residual.factor.weights, residual.shift)
+    squared_residual, squared_norm = residual.factor.fold_tiles(_squares, terms, rows)
     if squared_norm == 0:
         raise ValueError("The kernel matrix is zero on these rows, so no error is relative to it.")
     return float(np.sqrt(squared_residual / squared_norm))
 
 
 @dataclass(frozen=True, eq=False)
-class _Tiles:
-    """What tiles of R depend on beside their rows; the map is None where features are known."""
+class _TileTerms:
+    """S and δ, by which a tile of R differs from one of G."""
 
-    gram: Gram
-    transform: FeatureMap | None
     weights: Floats
     shift: float
 
 
-class _Side(NamedTuple):
-    """One side of a tile: rows, their numbers (b, 1) and their features (b, K)."""
-
-    X: Array
-    numbers: Indices
-    F: Array
-
-
-def _load(tiles: _Tiles, X: Array, numbers: Indices, *kept: Array) -> tuple[Any, ...]:
-    """Return the side of tiles that a block of rows is."""
-    if tiles.transform is None:
-        return _Side(X, numbers, kept[0])
-    return _Side(X, numbers, features_of_block(tiles.gram, tiles.transform, X))
-
-
-def _squares(tiles: _Tiles, upper: Sequence[Any], lower: Sequence[Any]) -> Floats:
-    """Return ‖G − K̂‖² and ‖G‖² on a tile."""
-    left = _Side(*upper)
-    right = _Side(*lower)
-    G = tiles.gram.evaluate(left.X, Landmarks(right.numbers[:, 0], right.X))
-    R = G - (left.F * like(tiles.weights, left.F)) @ right.F.T
-    if tiles.shift:
-        on_diagonal = left.numbers == right.numbers.T
-        R = R - like(tiles.shift * on_diagonal, R)
-    return np.array([_squared_norm(R), _squared_norm(G)])
+def _squares(terms: _TileTerms, tile: Tile) -> Floats:
+    """Return ‖R‖² and ‖G‖² on a tile."""
+    weighted = tile.F * like(terms.weights, tile.F)
+    R = tile.G - weighted @ tile.H.T
+    if terms.shift:
+        R = R - like(terms.shift * tile.same, R)
+    return np.array([_squared_norm(R), _squared_norm(tile.G)])
 
 
 def _squared_norm(A: Array) -> float:
-    return float(arrays.namespace(A).sum(arrays.in_float64(A) ** 2))
+    squares = in_float64(A) ** 2
+    return float(namespace(A).sum(squares))
 
 
 def relative_trace_error(residual: Residual, rows: Indices) -> float:
     """Return |tr R| / tr G on rows × rows: for plain Nyström the trace norm's."""
     diagonal = floats_on_host(residual.gram.diag())[rows]
     trace = float(diagonal.sum())
-    approximated = float(residual.factor.squared_norms().sum()) + residual.shift * len(rows)
+
+    low_rank = float(residual.factor.squared_norms().sum())
+    approximated = low_rank + residual.shift * len(rows)
     return abs(trace - approximated) / trace
 
 
@@ -268,7 +260,8 @@ def relative_spectral_error(residual: Residual, rows: Indices) -> float:
     """Return ‖R‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration over tiles."""
     products = _Products(residual, rows)
     of_residual = _largest_eigenvalue(products.times_residual, len(rows))
-    return of_residual / _largest_eigenvalue(products.times_gram, len(rows))
+    of_gram = _largest_eigenvalue(products.times_gram, len(rows))
+    return of_residual / of_gram
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,14 +273,16 @@ class _Products:
 
     def times_gram(self, v: Floats) -> Floats:
         """Return G v."""
-        return floats_on_host(self.residual.gram.times(v[:, None], self.rows)[:, 0])
+        product = self.residual.gram.times(v[:, None], self.rows)
+        return floats_on_host(product[:, 0])
 
     def times_residual(self, v: Floats) -> Floats:
         """Return R v."""
         factor = self.residual.factor
         inner = factor.weights[:, None] * factor.inner(v[:, None])
         low_rank = gather(factor.times(inner))[:, 0]
-        return self.times_gram(v) - low_rank - self.residual.shift * self._sum_of_same(v)
+        shifted = self.residual.shift * self._sum_of_same(v)
+        return self.times_gram(v) - low_rank - shifted
 
     def _sum_of_same(self, v: Floats) -> Floats:
         """Return I v for the identity of G: of a row that stands here twice, both add up."""
@@ -300,7 +295,8 @@ def _largest_eigenvalue(times: Callable[[Floats], Floats], n: int) -> float:
     """Return the largest absolute eigenvalue of a symmetric operator, to three digits."""
     if n < 3:  # too few for Lanczos iteration
         dense = np.column_stack([times(column) for column in np.eye(n)])
-        return float(np.abs(np.linalg.eigvalsh(dense)).max())
+        eigenvalues = np.linalg.eigvalsh(dense)
+        return float(np.abs(eigenvalues).max())
 
     def matvec(v: Floats) -> Floats:
         return times(v.ravel())

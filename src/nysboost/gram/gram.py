@@ -12,8 +12,19 @@ import numpy as np
 
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Columns, Evaluator, Kernel
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Indices, max_abs
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    as_float,
+    dense,
+    diagonal,
+    dtype_name,
+    is_sparse,
+    max_abs,
+    namespace,
+    take,
+    to_host,
+)
 from nysboost.numerics.budget import Budget, slices
 from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.tolerances import ALIKE, EPS
@@ -94,7 +105,7 @@ class Gram(ABC):
         self.rows = rows
         self.kernel = kernel
         self.n = rows.n
-        self.dtype = np.dtype(arrays.dtype_name(rows.template))
+        self.dtype = np.dtype(dtype_name(rows.template))
         self.budget = budget or Budget()
         self.counter = counter or EntryCounter()
 
@@ -178,7 +189,7 @@ class Gram(ABC):
         """Return G[rows, rows] V, shape (n, q), in the precision of V, a tile of G at a time."""
         if rows is None:
             rows = np.arange(self.n)
-        xp = arrays.namespace(V)
+        xp = namespace(V)
         n = len(rows)
         width = self.tile_width(V.shape[1])
 
@@ -188,7 +199,7 @@ class Gram(ABC):
             for left in slices(0, n, width):
                 tile = self.block(rows[top], rows[left])
                 if isinstance(V, np.ndarray):
-                    tile = arrays.to_host(tile)
+                    tile = to_host(tile)
                 total += xp.astype(tile, V.dtype, copy=False) @ V[left, :]
             products.append(total)
         return xp.concat(products)
@@ -232,10 +243,10 @@ class KernelGram(Gram):
         A few rows, spread evenly, decide. CSR rows stay: float32 would not make them cheaper.
         """
         X = self.rows.take(slice(None))
-        if arrays.is_sparse(X) or self.eps > EPS:
+        if is_sparse(X) or self.eps > EPS:
             return self
 
-        xp = arrays.namespace(X)
+        xp = namespace(X)
         spread = np.arange(0, self.n, max(1, self.n // COMPARED_ROWS))
         with np.errstate(all="ignore"):
             rounded = self.with_rows(ArrayRows(xp.astype(X, xp.float32)))
@@ -280,7 +291,7 @@ class PrecomputedGram(Gram):
         chosen = np.arange(self.n)
         if rows is not None:
             chosen = chosen[rows]
-        return arrays.as_float(arrays.take(arrays.diagonal(G), chosen))
+        return as_float(take(diagonal(G), chosen))
 
     def restrict(self, indices: Indices) -> PrecomputedGram:
         """Return G[S, S], copied into memory: s² values, however large n is."""
@@ -297,9 +308,9 @@ class PrecomputedGram(Gram):
         """Return G[rows, columns]."""
         G = self._matrix
         if isinstance(G, np.ndarray):
-            return arrays.as_float(G[np.ix_(rows, columns)])
-        of_rows = arrays.take(G, rows)
-        return arrays.as_float(arrays.dense(arrays.take(of_rows, columns, axis=1)))
+            return as_float(G[np.ix_(rows, columns)])
+        of_rows = take(G, rows)
+        return as_float(dense(take(of_rows, columns, axis=1)))
 
 
 def _diagonal(kernel: Kernel, X: Array) -> Array:

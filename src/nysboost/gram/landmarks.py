@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nysboost.kernels import Columns, Evaluator, Kernel
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Indices, describe_location
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    convert_like,
+    describe_location,
+    is_sparse,
+    like,
+    namespace,
+    stack_tables,
+    take,
+)
 from nysboost.numerics.parameters import positions
 from nysboost.rows.recognise import scan_rows
 
@@ -59,7 +68,7 @@ class Landmarks:
                 f"X is {x_location}, but this approximation was fitted with {z_location}. "
                 "Move X there, or fit where X is."
             )
-        return kernel.against(arrays.convert_like(template, self.Z))
+        return kernel.against(convert_like(template, self.Z))
 
     def take(self, places: Indices) -> Landmarks:
         """Return some of the landmarks, by their places among all."""
@@ -68,7 +77,7 @@ class Landmarks:
             indices = self.indices[places]
         points = None
         if self.points is not None:
-            points = arrays.take(self.points, places)
+            points = take(self.points, places)
         return Landmarks(indices, points)
 
     def __repr__(self) -> str:
@@ -93,9 +102,9 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
         )
     template = gram.rows.template
     Z = points.take(slice(None))
-    if not arrays.is_sparse(Z):
-        Z = arrays.like(Z, template)
-    return Landmarks(None, arrays.convert_like(template, Z))
+    if not is_sparse(Z):
+        Z = like(Z, template)
+    return Landmarks(None, convert_like(template, Z))
 
 
 def pool(parts: Sequence[Landmarks]) -> Landmarks:
@@ -111,7 +120,7 @@ def pool(parts: Sequence[Landmarks]) -> Landmarks:
     points = [part.points for part in parts if part.points is not None]
     pooled_points = None
     if points:
-        pooled_points = arrays.stack_tables(points)
+        pooled_points = stack_tables(points)
     return Landmarks(pooled_indices, pooled_points)
 
 
@@ -153,7 +162,7 @@ class Sample:
             G = self.matrix
         else:
             G = self.gram.in_float32().whole()
-        xp = arrays.namespace(G)
+        xp = namespace(G)
 
         # far from float32's smallest and largest numbers products neither vanish nor overflow
         largest = float(xp.max(xp.linalg.diagonal(G)))

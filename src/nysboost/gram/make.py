@@ -9,7 +9,7 @@ from nysboost.gram.gram import Gram, KernelGram, PrecomputedGram
 from nysboost.gram.landmarks import Sample
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, max_abs, namespace
+from nysboost.numerics.arrays import Array, epsilon, max_abs, namespace
 from nysboost.numerics.budget import Budget, row_blocks, spaced_indices
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE
 from nysboost.rows.array_rows import ArrayRows
@@ -136,7 +136,7 @@ def _check_symmetry(rows: ArrayRows) -> float:
         upper = rows.take(block)
         largest = max(largest, max_abs(upper))
         gap = max_abs(upper - rows.data[:, block].T)
-        if gap > ASYMMETRIC * arrays.epsilon(upper) * largest:
+        if gap > ASYMMETRIC * epsilon(upper) * largest:
             raise ValueError(
                 "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
                 f"{gap:.3g}. Pass (G + G.T) / 2 if that is what you mean."

@@ -11,8 +11,7 @@ import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from nysboost.kernels.base import Evaluator, Kernel, finite
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Indices, dense, dtype_name, like
+from nysboost.numerics.arrays import Array, Indices, dense, dtype_name, like, take
 
 
 @dataclass(frozen=True)
@@ -112,5 +111,5 @@ class PickColumns(Evaluator):
         """Return the values, shape (len(X), m)."""
         are_at_landmarks = X.shape[1] == len(self.columns) != self.n
         if are_at_landmarks:
-            return arrays.dense(X)
-        return arrays.dense(arrays.take(X, self.columns, axis=1))
+            return dense(X)
+        return dense(take(X, self.columns, axis=1))

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 
 from nysboost.kernels.base import Kernel, Mapped
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, unit_of
+from nysboost.numerics.arrays import Array, Floats, dense, floats_on_host, to_host, unit_of
 from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.parameters import require_positive
 from nysboost.rows.driver import BlockTask, scan_size
@@ -93,7 +92,7 @@ class Scaled(Mapped):
         sample = rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
         mapped = self.mapping(rows.template)(sample)
         unit = unit_of(mapped)
-        distances = arrays.to_host(self._distances(mapped / unit, mapped / unit))
+        distances = to_host(self._distances(mapped / unit, mapped / unit))
         pairs = distances[np.triu_indices(len(distances), 1)]
         if pairs.size == 0:
             return 0.0
@@ -148,7 +147,7 @@ def standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
     sample = rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
     unit = unit_of(sample)
-    first_row = arrays.floats_on_host(arrays.dense(sample[:1]))
+    first_row = floats_on_host(dense(sample[:1]))
     scale = _Scale(unit, float(first_row.mean()) / unit)
 
     task = BlockTask("moments", _moments, scale, scan_size(rows))
@@ -160,5 +159,5 @@ def standard_deviation(rows: Rows) -> float:
 
 def _moments(scale: _Scale, block: Array) -> Floats:
     """Return the sums of the scaled entries of a block, and of their squares."""
-    entries = arrays.floats_on_host(arrays.dense(block)) / scale.unit - scale.shift
+    entries = floats_on_host(dense(block)) / scale.unit - scale.shift
     return np.array([entries.sum(), (entries * entries).sum()])

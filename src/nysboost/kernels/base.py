@@ -10,8 +10,18 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from nysboost.kernels.metric import Metric, PointMap
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, all_finite
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    all_finite,
+    as_float,
+    convert_like,
+    dtype_name,
+    is_sparse,
+    like,
+    namespace,
+    sum_duplicates,
+)
 from nysboost.numerics.budget import slices
 from nysboost.rows.rows import Rows
 
@@ -75,8 +85,8 @@ class Kernel:
                 f"A kernel takes arrays of shapes (n, d) and (m, d), but those of X and Y are "
                 f"{x_shape} and {y_shape}."
             )
-        X = arrays.sum_duplicates(arrays.as_float(X))
-        Y = arrays.sum_duplicates(arrays.convert_like(X, Y))
+        X = sum_duplicates(as_float(X))
+        Y = sum_duplicates(convert_like(X, Y))
         return self._against(Y)(X)
 
     def against(self, Y: Array) -> Evaluator:
@@ -103,14 +113,14 @@ class Kernel:
         for at in slices(0, max(1, X.shape[0]), DIAGONAL_ROWS):
             block = X[at]
             values = self(block, block)
-            diagonals.append(arrays.namespace(values).linalg.diagonal(values))
-        return arrays.namespace(diagonals[0]).concat(diagonals)
+            diagonals.append(namespace(values).linalg.diagonal(values))
+        return namespace(diagonals[0]).concat(diagonals)
 
     def bytes_per_value(self, template: Array) -> int:
         """Return what evaluating holds for each value, on rows of this form and dtype."""
-        value = np.dtype(arrays.dtype_name(template)).itemsize
+        value = np.dtype(dtype_name(template)).itemsize
         temporaries = self.temporaries
-        if arrays.is_sparse(template):
+        if is_sparse(template):
             temporaries = Kernel.temporaries
         return value + 8 * temporaries
 
@@ -227,7 +237,7 @@ class Mapped(Kernel, ABC):
 
     def diag(self, X: Array) -> Array:
         """Return ones, shape (n,)."""
-        return arrays.like(np.ones(X.shape[0]), X)
+        return like(np.ones(X.shape[0]), X)
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""

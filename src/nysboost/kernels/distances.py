@@ -22,8 +22,20 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from threadpoolctl import ThreadpoolController
 
 from nysboost.kernels.base import Evaluator
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, apply_in_place, positive_or_one, product_into
+from nysboost.numerics.arrays import (
+    Array,
+    apply_in_place,
+    as_float,
+    convert_like,
+    dense,
+    dtype_name,
+    in_float64,
+    is_numpy,
+    is_sparse,
+    namespace,
+    positive_or_one,
+    product_into,
+)
 from nysboost.numerics.budget import row_blocks
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
 
@@ -36,24 +48,24 @@ FAR_PARTS = 16
 
 def inner_products(X: Array, Y: Array) -> Array:
     """Return the matrix of ⟨x, y⟩, dense, of shape (n, m)."""
-    X = arrays.as_float(X)
+    X = as_float(X)
     with np.errstate(over="ignore", invalid="ignore"):  # callers check for overflow
-        if arrays.is_sparse(X) or arrays.is_sparse(Y):
-            products: Array = safe_sparse_dot(X, arrays.as_float(Y).T, dense_output=True)
+        if is_sparse(X) or is_sparse(Y):
+            products: Array = safe_sparse_dot(X, as_float(Y).T, dense_output=True)
             return products
-        Y = arrays.namespace(X).astype(Y, X.dtype, copy=False)
+        Y = namespace(X).astype(Y, X.dtype, copy=False)
         return X @ Y.T
 
 
 def squared_norms(X: Array) -> Array:
     """Return ‖x‖² for each row, shape (n,)."""
-    X = arrays.as_float(X)
-    if arrays.is_sparse(X):
+    X = as_float(X)
+    if is_sparse(X):
         norms: Array = row_norms(X, squared=True)
         return norms
     if isinstance(X, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", X, X))  # no temporary as large as X
-    return arrays.namespace(X).sum(X * X, axis=1)
+    return namespace(X).sum(X * X, axis=1)
 
 
 def minus_squared_distances(Y: Array, gamma: float) -> Evaluator:
@@ -61,7 +73,7 @@ def minus_squared_distances(Y: Array, gamma: float) -> Evaluator:
 
     Rows too far out for their precision are computed again in float64.
     """
-    if arrays.is_sparse(Y):
+    if is_sparse(Y):
         return SparseExponents(Y, gamma)
     return Exponents.of(Y, gamma)
 
@@ -83,7 +95,7 @@ class Exponents(Evaluator):
     @classmethod
     def of(cls, Y: Array, gamma: float) -> Exponents:
         """Prepare points Y, shape (m, d)."""
-        xp = arrays.namespace(Y)
+        xp = namespace(Y)
         scale = float(np.sqrt(2 * gamma))
         with np.errstate(over="ignore", invalid="ignore"):
             centre = xp.mean(Y, axis=0)
@@ -98,7 +110,7 @@ class Exponents(Evaluator):
             A: Array = X - self.centre
             A *= self.scale
             half = squared_norms(A)[:, None] / 2
-            xp = arrays.namespace(A)
+            xp = namespace(A)
             left = xp.concat([A, half, xp.ones_like(half)], axis=1)
             exponents = product_into(left, self.right, out)
 
@@ -109,14 +121,14 @@ class Exponents(Evaluator):
                 exponents = apply_in_place("minimum", exponents, 0)
 
             # not(… ≤ …), so that an overflow to inf or NaN also counts as far out
-            far = ~(half[:, 0] <= EXPONENT_LIMIT[arrays.dtype_name(X)])
+            far = ~(half[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
             if bool(xp.any(far)):
                 self._correct_far_rows(exponents, X, far)
         return exponents
 
     def _correct_far_rows(self, exponents: Array, X: Array, far: Mask) -> None:
         """Compute the rows of `exponents` that are far out again, a few rows at a time."""
-        xp = arrays.namespace(X)
+        xp = namespace(X)
         n = X.shape[0]
         for part in row_blocks(n, FAR_PARTS, n):
             far_here = far[part]
@@ -140,8 +152,8 @@ class SparseExponents(Evaluator):
 
 def squared_distances(X: Array, Y: Array) -> Array:
     """Return ‖x−y‖² for all pairs of X (n, d) and Y (m, d), in float64, to full accuracy."""
-    X = arrays.in_float64(X)
-    return SquaredDistances.to(arrays.convert_like(X, Y))(X)
+    X = in_float64(X)
+    return SquaredDistances.to(convert_like(X, Y))(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,9 +172,9 @@ class SquaredDistances(Evaluator):
     def to(cls, Y: Array) -> SquaredDistances:
         """Prepare points Y, shape (m, d)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            if arrays.is_sparse(Y):
+            if is_sparse(Y):
                 return cls(Y, None, Y, squared_norms(Y)[None, :])
-            centre = arrays.namespace(Y).mean(Y, axis=0)
+            centre = namespace(Y).mean(Y, axis=0)
             centred = Y - centre
             return cls(Y, centre, centred, squared_norms(centred)[None, :])
 
@@ -179,7 +191,7 @@ class SquaredDistances(Evaluator):
 
     def _correct_close_pairs(self, squared: Array, X: Array, close: Mask) -> None:
         """Compute the distances that have cancelled again, as sums of squared differences."""
-        xp = arrays.namespace(squared)
+        xp = namespace(squared)
         rows, columns = xp.nonzero(close)
         exact = []
         for part in row_blocks(rows.shape[0], 1, 4096):
@@ -192,24 +204,24 @@ class SquaredDistances(Evaluator):
 
 def _take_rows(X: Array, rows: Array) -> Array:
     """Return the rows of a table at indices that are on its device."""
-    if arrays.is_sparse(X):
+    if is_sparse(X):
         taken: Array = X[rows]
         return taken
-    return arrays.namespace(X).take(X, rows, axis=0)
+    return namespace(X).take(X, rows, axis=0)
 
 
 def cityblock_distances(X: Array, Y: Array) -> Array:
     """Return Σ|x_j − y_j| for all pairs, shape (n, m)."""
-    X = arrays.as_float(X)
-    if arrays.is_sparse(X) or arrays.is_sparse(Y):
+    X = as_float(X)
+    if is_sparse(X) or is_sparse(Y):
         # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever;
         # blocks of rows share the cores anyway
         with _openmp().limit(limits=1):
             distances = manhattan_distances(X, Y)
-    elif arrays.is_numpy(X):
+    elif is_numpy(X):
         distances = cdist(X, Y, "cityblock")
     else:
-        return _sum_over_features(X, Y, arrays.namespace(X).abs)
+        return _sum_over_features(X, Y, namespace(X).abs)
     in_dtype: Array = distances.astype(X.dtype, copy=False)
     return in_dtype
 
@@ -222,9 +234,9 @@ def _openmp() -> ThreadpoolController:
 
 def sum_of_gaussians(X: Array, Y: Array, gamma: float) -> Array:
     """Return Σ_j exp(−γ(x_j − y_j)²) for all pairs, shape (n, m)."""
-    X = arrays.as_float(arrays.dense(X))
-    Y = arrays.as_float(arrays.dense(Y))
-    xp = arrays.namespace(X)
+    X = as_float(dense(X))
+    Y = as_float(dense(Y))
+    xp = namespace(X)
 
     def term(gap: Array) -> Array:
         return xp.exp(-gamma * gap * gap)
@@ -235,8 +247,8 @@ def sum_of_gaussians(X: Array, Y: Array, gamma: float) -> Array:
 
 def directions(X: Array) -> Array:
     """Return x / ‖x‖ for each row, and the origin for the origin, without overflow."""
-    X = arrays.as_float(X)
-    if arrays.is_sparse(X):
+    X = as_float(X)
+    if is_sparse(X):
         largest = np.asarray(abs(X).max(axis=1).todense()).ravel()
         scaled = diags(1 / positive_or_one(largest)) @ X
         norms = np.sqrt(squared_norms(scaled))
@@ -244,7 +256,7 @@ def directions(X: Array) -> Array:
         sparse: Array = csr_matrix(unit, dtype=scaled.dtype)
         return sparse
 
-    xp = arrays.namespace(X)
+    xp = namespace(X)
     largest = xp.max(xp.abs(X), axis=1)[:, None]
     scaled = X / xp.where(largest > 0, largest, xp.ones_like(largest))
     norms = xp.sqrt(squared_norms(scaled))[:, None]
@@ -253,7 +265,7 @@ def directions(X: Array) -> Array:
 
 def sum_over_points(X: Array, Z: Array, weights: Array, term: Callable[[Array], Array]) -> Array:
     """Return Σ_i weights_ij term(x_i − z_j) for each feature, shape (m, d)."""
-    xp = arrays.namespace(Z)
+    xp = namespace(Z)
     sums = []
     for j in range(X.shape[1]):
         gap = X[:, j : j + 1] - Z[:, j : j + 1].T
@@ -263,7 +275,7 @@ def sum_over_points(X: Array, Z: Array, weights: Array, term: Callable[[Array], 
 
 def _sum_over_features(X: Array, Y: Array, term: Callable[[Array], Array]) -> Array:
     """Return Σ_j term(x_j − y_j), one feature at a time: no (n, m, d) array."""
-    Y = arrays.namespace(X).astype(Y, X.dtype, copy=False)
+    Y = namespace(X).astype(Y, X.dtype, copy=False)
     total = term(X[:, :1] - Y[:, :1].T)
     for j in range(1, X.shape[1]):
         total = total + term(X[:, j : j + 1] - Y[:, j : j + 1].T)

@@ -14,8 +14,7 @@ from nysboost.kernels.bandwidth import RULES, Bandwidth, Scaled
 from nysboost.kernels.base import Evaluator
 from nysboost.kernels.distances import SquaredDistances
 from nysboost.kernels.metric import Metric
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, apply_in_place
+from nysboost.numerics.arrays import Array, Floats, apply_in_place, in_float64, namespace
 from nysboost.numerics.tolerances import SMOOTHED
 from nysboost.rows.rows import Rows
 
@@ -128,7 +127,7 @@ class Laplacian(Scaled):
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         weights = A * K * self._rate()
-        return distances.sum_over_points(X, Z, weights, arrays.namespace(Z).sign)
+        return distances.sum_over_points(X, Z, weights, namespace(Z).sign)
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
@@ -176,7 +175,7 @@ class Matern(Radial):
         unit = self._rate() ** 2
         if self.differentiable:  # |dk / d(r²)| ≤ ½, so r² needs no more digits than k
             return MaternValues(self, distances.minus_squared_distances(Y, unit))
-        return ExactMaternValues(self, SquaredDistances.to(arrays.in_float64(Y)), unit)
+        return ExactMaternValues(self, SquaredDistances.to(in_float64(Y)), unit)
 
     def _values(self, r: Array, decay: Array) -> Array:
         """Return the kernel at r, with decay = e⁻ʳ, in the memory of r."""
@@ -256,10 +255,10 @@ class ExactMaternValues(Evaluator):
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
         """Return the kernel values, shape (n, m)."""
-        squared = self.squared_distances(arrays.in_float64(X))
+        squared = self.squared_distances(in_float64(X))
         r, decay = _root_and_decay(squared, self.unit)
         values = self.kernel._values(r, decay)
-        return arrays.namespace(values).astype(values, X.dtype, copy=False)
+        return namespace(values).astype(values, X.dtype, copy=False)
 
 
 def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:
@@ -271,4 +270,4 @@ def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:
     """Return Σ_i pull_ij (x_i − z_j) for each landmark, shape (m, d)."""
-    return pull.T @ X - arrays.namespace(pull).sum(pull, axis=0)[:, None] * Z
+    return pull.T @ X - namespace(pull).sum(pull, axis=0)[:, None] * Z

@@ -9,8 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from nysboost.kernels.metric import Metric, Quantiles
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, namespace, positive_or_one
+from nysboost.numerics.arrays import Array, Floats, like, namespace, positive_or_one, to_host
 
 CONSTANT = 1e-12  # of its size: a feature with a smaller spread is constant but for rounding
 PRINCIPAL_ROWS = 2048  # rows that give principal components
@@ -32,23 +31,23 @@ class Scale:
         """Return the rows in these coordinates, shape (n, q)."""
         if self.warp is not None:
             X = self.warp(X)
-        scaled = (X - arrays.like(self.centre, X)) * arrays.like(self.factor, X)
+        scaled = (X - like(self.centre, X)) * like(self.factor, X)
         if self.projection is None:
             return scaled
-        return scaled @ arrays.like(self.projection, X)
+        return scaled @ like(self.projection, X)
 
     def to_rows(self, U: Array) -> Array:
         """Return rows, as they are, at these coordinates; a constant feature has its one value."""
         if self.projection is not None:
-            U = U @ arrays.like(np.linalg.pinv(self.projection), U)
-        unscaled = U * arrays.like(_inverse(self.factor), U) + arrays.like(self.centre, U)
+            U = U @ like(np.linalg.pinv(self.projection), U)
+        unscaled = U * like(_inverse(self.factor), U) + like(self.centre, U)
         if self.warp is None:
             return unscaled
         return self.warp.inverse(unscaled)
 
     def metric(self, A: Array) -> Metric:
         """Return a metric of these coordinates, shape (), (q,) or (q, r), as one of the rows."""
-        inner = arrays.to_host(A)
+        inner = to_host(A)
         if self.projection is not None:
             inner = self.projection @ inner if inner.ndim == 2 else self.projection * inner
         if inner.ndim == 2:
@@ -89,7 +88,7 @@ class PrincipalComponents:
     def __call__(self, X: Array) -> Scale:
         """Return the components of rows X, at unit spread on average."""
         scale = self.scaling(X)
-        U = arrays.to_host(scale(X[:PRINCIPAL_ROWS, :]))
+        U = to_host(scale(X[:PRINCIPAL_ROWS, :]))
         U = U - U.mean(axis=0)
         n, d = U.shape
 
@@ -133,8 +132,8 @@ def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
     """Return each feature's mean and standard deviation, 0 where it is constant."""
     xp = namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
-        centre = arrays.to_host(xp.mean(X, axis=0))
-        spread = arrays.to_host(xp.std(X, axis=0))
+        centre = to_host(xp.mean(X, axis=0))
+        spread = to_host(xp.std(X, axis=0))
     if not np.isfinite(spread).all():
         column = int(np.argmin(np.isfinite(spread)))
         msg = (

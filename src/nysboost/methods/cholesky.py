@@ -15,6 +15,7 @@ from nysboost.methods.method_constants import CANDIDATES, SMALL_PRODUCTS, STEP
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
 from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky
 from nysboost.numerics.tolerances import EXHAUSTED
+from nysboost.rows.lazy import gather
 
 
 class PartialFactor:
@@ -95,7 +96,7 @@ class PartialFactor:
         table = (self.F[:, :new],) if self.is_kept else ()
         task = self._pass("pivots", _subtract_columns, shared, self.pivots[old:])
         rows = self.gram.rows
-        explained = floats_on_host(rows.gather(rows.map(task, 1, *table)))[:, 0]
+        explained = floats_on_host(gather(rows.map(task, 1, *table)))[:, 0]
 
         self.diag = np.maximum(self.diag - explained, 0)
         self.diag[self.pivots] = 0

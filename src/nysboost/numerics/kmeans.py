@@ -7,8 +7,22 @@ from typing import cast
 import numpy as np
 from scipy.sparse import csc_array, csr_matrix
 
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, max_abs, unit_of
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    block_bytes,
+    dense,
+    dtype_name,
+    epsilon,
+    is_sparse,
+    like,
+    max_abs,
+    namespace,
+    take,
+    to_host,
+    unit_of,
+)
 from nysboost.numerics.budget import row_blocks
 from nysboost.numerics.tolerances import EPS, SUMMED
 
@@ -46,7 +60,7 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
         together, trials = AT_ONCE, TRIALS_AT_ONCE
 
     # losses that differ by less are equal
-    summed = max(n * EPS, SUMMED * arrays.epsilon(squared))
+    summed = max(n * EPS, SUMMED * epsilon(squared))
     rounding = n * summed * float(squared.max())
 
     chosen = np.empty(k, dtype=np.intp)
@@ -111,19 +125,19 @@ def clusters(
         owner = nearest
         before = Z
         Z = cloud.means(owner, squared, before)
-        if float(arrays.namespace(Z).sum((Z - before) ** 2)) <= STILL * variance:
+        if float(namespace(Z).sum((Z - before) ** 2)) <= STILL * variance:
             break
 
     owner, _ = cloud.nearest(Z)
     Z = (Z + cloud.centre) * unit
-    if arrays.is_sparse(X):
+    if is_sparse(X):
         Z = csr_matrix(Z)
     return Z, owner
 
 
 def _unit_for_squares(X: Array, rough: bool) -> float:
     """Return 1, or the unit in which squares of the entries are in the range of their dtype."""
-    dtype = "float32" if rough else arrays.dtype_name(X)
+    dtype = "float32" if rough else dtype_name(X)
     far = float(np.finfo(dtype).max) ** 0.25
     largest = max_abs(X)
     if largest == 0 or 1 / far < largest < far:
@@ -136,27 +150,27 @@ class _Cloud:
 
     def __init__(self, points: Array, rough: bool) -> None:
         self.n = int(points.shape[0])
-        self.rough = rough and not arrays.is_sparse(points)
+        self.rough = rough and not is_sparse(points)
         self.centre: Array | float = 0.0
-        if arrays.is_sparse(points):
+        if is_sparse(points):
             self.X = points.tocsr()
             squares = points.multiply(points).sum(axis=1)
         else:
-            xp = arrays.namespace(points)
+            xp = namespace(points)
             self.centre = xp.mean(points, axis=0)
             X = points - self.centre
-            squares = arrays.to_host(xp.sum(X * X, axis=1))
+            squares = to_host(xp.sum(X * X, axis=1))
             self.X = xp.astype(X, xp.float32) if rough else X
         self.half_norms = np.asarray(squares).ravel().astype(np.float64) / 2
 
     def take(self, indices: Indices | Array) -> Array:
         """Return points at `indices`, which may be where the points are, dense."""
-        return arrays.dense(arrays.take(self.X, cast(Indices, indices)))
+        return dense(take(self.X, cast(Indices, indices)))
 
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
-        half = arrays.namespace(Z).sum(Z * Z, axis=1) / 2
-        return half - arrays.take(self.X, rows) @ Z.T
+        half = namespace(Z).sum(Z * Z, axis=1) / 2
+        return half - take(self.X, rows) @ Z.T
 
     def nearest(self, Z: Array) -> tuple[Indices, Floats]:
         """Return the nearest centroid of each point, and its squared distance."""
@@ -164,9 +178,9 @@ class _Cloud:
         squared = np.empty(self.n)
         for rows in row_blocks(self.n, 8 * Z.shape[0], block_bytes(self.X)):
             scores = self.scores(Z, rows)
-            xp = arrays.namespace(scores)
-            owner[rows] = arrays.to_host(xp.argmin(scores, axis=1))
-            squared[rows] = 2 * (self.half_norms[rows] + arrays.to_host(xp.min(scores, axis=1)))
+            xp = namespace(scores)
+            owner[rows] = to_host(xp.argmin(scores, axis=1))
+            squared[rows] = 2 * (self.half_norms[rows] + to_host(xp.min(scores, axis=1)))
         return owner, np.maximum(squared, 0.0)
 
     def means(self, owner: Indices, squared: Floats, before: Array) -> Array:
@@ -180,19 +194,19 @@ class _Cloud:
             owner[far] = empty
             sizes = np.bincount(owner, minlength=c)
         means = _sums(self.X, owner, 1 / sizes[owner], c)
-        there = arrays.like(np.asarray(sizes > 0, dtype=np.float64)[:, None], before)
+        there = like(np.asarray(sizes > 0, dtype=np.float64)[:, None], before)
         return means * there + before * (1 - there)
 
 
 def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
     """Return Σ weight_i x_i over each group, shape (c, d)."""
     n = len(owner)
-    if arrays.is_sparse(X) or isinstance(X, np.ndarray):
+    if is_sparse(X) or isinstance(X, np.ndarray):
         members = csc_array((weight.astype(X.dtype), owner, np.arange(n + 1)), shape=(c, n))
-        return arrays.dense(members @ X)
+        return dense(members @ X)
     belongs = np.zeros((c, n))
     belongs[owner, np.arange(n)] = weight
-    return arrays.like(belongs, X) @ X
+    return like(belongs, X) @ X
 
 
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
@@ -203,8 +217,8 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
         together, trials = AT_ONCE, TRIALS_AT_ONCE
 
     Z = cloud.take(np.array([first]))
-    xp = arrays.namespace(Z)
-    half = arrays.like(cloud.half_norms, Z, xp.float64)
+    xp = namespace(Z)
+    half = like(cloud.half_norms, Z, xp.float64)
     ones = xp.ones_like(half)
 
     def squared_from(Z: Array) -> Array:
@@ -212,11 +226,11 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
         return xp.clip(2 * (scores.T + half), min=0.0)
 
     nearest = squared_from(Z)[0, :]
-    chosen = [arrays.like(np.array([first]), Z, xp.int64)]
+    chosen = [like(np.array([first]), Z, xp.int64)]
 
     # all random numbers are there before the first is used
     draws = -(-(c - 1) // together)
-    uniform = arrays.like(rng.random((draws, trials)), Z, xp.float64)
+    uniform = like(rng.random((draws, trials)), Z, xp.float64)
     for i in range(draws):
         # points are drawn in proportion to their squared distance from the seeds
         summed = xp.cumulative_sum(nearest)
@@ -230,4 +244,4 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
             best = xp.reshape(xp.argmin(closer @ ones), (1,))
             nearest = xp.take(closer, best, axis=0)[0, :]
             chosen.append(xp.take(drawn, best))
-    return arrays.to_host(xp.concat(chosen)).astype(np.intp)
+    return to_host(xp.concat(chosen)).astype(np.intp)

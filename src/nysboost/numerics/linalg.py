@@ -8,8 +8,19 @@ from typing import TypeAlias
 import numpy as np
 from scipy.linalg import lapack
 
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, max_abs
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    empty,
+    epsilon,
+    floats_on_host,
+    identity,
+    like,
+    max_abs,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.budget import row_blocks
 from nysboost.numerics.threads import threads_for
 from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING
@@ -17,7 +28,7 @@ from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUND
 
 def triangular_factor(*blocks: Array) -> Floats:
     """Return R of the QR factorisation of the stacked blocks, on the host in float64."""
-    tall = np.vstack([arrays.floats_on_host(block) for block in blocks])
+    tall = np.vstack([floats_on_host(block) for block in blocks])
 
     # LAPACK's own, because NumPy's is slow for few columns
     size = int(lapack.dgeqrf_lwork(*tall.shape)[0])
@@ -27,10 +38,10 @@ def triangular_factor(*blocks: Array) -> Floats:
 
 def triangular_inverse(L: Array) -> Array:
     """Return L⁻¹ of a lower triangular matrix."""
-    xp = arrays.namespace(L)
+    xp = namespace(L)
     solve = getattr(xp.linalg, "solve_triangular", None)  # which the standard does not have
     if solve is not None:
-        found: Array = solve(L, arrays.identity(L.shape[0], L), upper=False)
+        found: Array = solve(L, identity(L.shape[0], L), upper=False)
         return found
     if not isinstance(L, np.ndarray):
         return xp.tril(xp.linalg.inv(L))
@@ -50,7 +61,7 @@ def solve_positive(A: Array, B: Array) -> Array:
         _, found, failed = lapack.dposv(A.T, B, lower=True)
         if not failed:
             return np.asarray(found)
-    return arrays.namespace(A).linalg.solve(A, B)
+    return namespace(A).linalg.solve(A, B)
 
 
 def range_basis(A: Array) -> tuple[Array, Array]:
@@ -59,15 +70,15 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     Singular values at the rounding level count as zero. Matrix products only: AᵀA shows directions
     within six digits of the largest; what these leave is looked at in the same way.
     """
-    xp = arrays.namespace(A)
+    xp = namespace(A)
 
     # A turn / scale = rest holds throughout; in units of the scale, squares stay in range
     scale = max_abs(A) or 1.0
     rest = xp.astype(A, xp.float64) / scale
-    turn = arrays.like(np.eye(A.shape[1]), rest)
+    turn = like(np.eye(A.shape[1]), rest)
 
-    rounding_of_entries = ROUNDING * arrays.epsilon(A)
-    rounding_of_sums = A.shape[1] * arrays.epsilon(rest)
+    rounding_of_entries = ROUNDING * epsilon(A)
+    rounding_of_sums = A.shape[1] * epsilon(rest)
     smallest = max(rounding_of_entries, rounding_of_sums)
 
     Q = rest[:, :0]
@@ -84,7 +95,7 @@ def range_basis(A: Array) -> tuple[Array, Array]:
             break
 
         # those within six digits of the largest are resolved, and become columns of Q
-        unresolved = int(np.sum(arrays.to_host(squares) <= max(largest * RESOLVED, floor)))
+        unresolved = int(np.sum(to_host(squares) <= max(largest * RESOLVED, floor)))
         side = V[:, unresolved:] / xp.sqrt(squares[unresolved:])
         part, back = _without(Q, T, rest @ side, turn @ side)
 
@@ -109,12 +120,12 @@ def orthonormalise(S: Array, T: Array) -> Array | None:
     `T`, (c, c), is that of a matrix nearby; None where A is too far away from it for Cholesky
     factors, or its rank is not full.
     """
-    xp = arrays.namespace(S)
+    xp = namespace(S)
     for _ in range(3):
         factor = _cholesky(T.T @ S @ T)
         if factor is None:
             return None
-        pivots = arrays.to_host(xp.linalg.diagonal(factor))
+        pivots = to_host(xp.linalg.diagonal(factor))
         if pivots.min() <= FAR_FROM_THERE * pivots.max():
             return None
         T = T @ triangular_inverse(factor).T
@@ -125,7 +136,7 @@ def orthonormalise(S: Array, T: Array) -> Array | None:
 
 def _cholesky(A: Array) -> Array | None:
     """Return the Cholesky factor, or None where the matrix is not positive definite."""
-    xp = arrays.namespace(A)
+    xp = namespace(A)
     try:
         factor = xp.linalg.cholesky(A)
     except (np.linalg.LinAlgError, RuntimeError):  # PyTorch raises a RuntimeError
@@ -170,7 +181,7 @@ SQUARES_IN_RANGE = 1e-100  # norms from here to its inverse come from squares th
 
 def norms(A: Array, axis: int | None = None) -> Array:
     """Return the Euclidean norm of A, or along an axis, in float64, safe from overflow."""
-    xp = arrays.namespace(A)
+    xp = namespace(A)
     if A.dtype == xp.float64:
         if axis is None:  # NumPy's vector_norm writes all squares to memory first
             flat = xp.reshape(A, (-1,))
@@ -188,7 +199,7 @@ def norms(A: Array, axis: int | None = None) -> Array:
 
 def times(G: Array, Q: Array) -> Array:
     """Return G Q, multiplied in the precision of G and returned in that of Q."""
-    xp = arrays.namespace(G)
+    xp = namespace(G)
     return xp.astype(G @ xp.astype(Q, G.dtype, copy=False), Q.dtype, copy=False)
 
 
@@ -205,7 +216,7 @@ def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:
     for rows in row_blocks(n, 1, -(-n // SYMMETRIC_PARTS)):
         part = block(everything[rows], everything[: rows.stop])
         if G is None:
-            G = arrays.empty((n, n), part)
+            G = empty((n, n), part)
         G[rows, : rows.stop] = part
         G[: rows.start, rows] = part[:, : rows.start].T
     assert G is not None

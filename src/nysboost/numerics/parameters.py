@@ -10,7 +10,7 @@ from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from nysboost.numerics import arrays
+from nysboost.numerics.arrays import to_host
 from nysboost.numerics.messages import format_value
 
 
@@ -65,7 +65,7 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     """
     if isinstance(rows, slice):
         return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
-    given = arrays.to_host(rows) if is_array_api_obj(rows) else np.asarray(rows)
+    given = to_host(rows) if is_array_api_obj(rows) else np.asarray(rows)
     if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
         raise ValueError(
             f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes
+from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, like, take, to_host
 from nysboost.numerics.budget import row_blocks
 
 DIRECTION_ROWS = 2048  # rows, spread evenly, that give a node its direction
@@ -61,10 +60,10 @@ class Tree:
         if n_nodes == 0:
             return at
 
-        directions = arrays.like(self.directions.T, U)
+        directions = like(self.directions.T, U)
         for block in row_blocks(len(at), 8 * n_nodes, block_bytes(U) // 8):
             # the sides of all cuts, in one product
-            above = arrays.to_host(U[block, :] @ directions) > self.thresholds
+            above = to_host(U[block, :] @ directions) > self.thresholds
             at[block] = self._descend(above)
         return -1 - at
 
@@ -104,7 +103,7 @@ class _Growing:
         """Add a node, or a leaf, for some rows, and return its number."""
         cut = None
         if len(rows) > self.most:
-            cut = _find_cut(arrays.take(self.U, rows))
+            cut = _find_cut(take(self.U, rows))
         if cut is None:
             self.n_leaves += 1
             return -self.n_leaves
@@ -121,11 +120,11 @@ class _Growing:
 
 def _find_cut(U: Array) -> Cut | None:
     """Return the cut of rows along their leading direction; None if all rows are alike."""
-    some = arrays.to_host(U[:: max(1, U.shape[0] // DIRECTION_ROWS), :])
+    some = to_host(U[:: max(1, U.shape[0] // DIRECTION_ROWS), :])
     covariance = np.cov(some, rowvar=False).reshape(U.shape[1], -1)
     _, V = np.linalg.eigh(covariance)
     direction = V[:, -1]
-    along = arrays.to_host(U @ arrays.like(direction, U))
+    along = to_host(U @ like(direction, U))
 
     for middle in (np.median(along), along.mean(), along.min()):
         above = along > middle

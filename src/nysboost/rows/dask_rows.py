@@ -8,6 +8,7 @@ collection comes in, never before.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -18,15 +19,20 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from nysboost.numerics import arrays
 from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
     as_float,
     column_sizes,
+    dense,
     describe_location,
+    empty,
     is_sparse,
+    is_supported,
+    namespace,
+    stack_tables,
+    take,
 )
 from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.messages import format_bytes
@@ -75,9 +81,9 @@ class DaskRows(ArrayRows):
         if is_sparse(meta):
             return as_float(csr_matrix(shape, dtype=self.data.dtype))
 
-        reference = meta if arrays.is_supported(meta) else np.empty(0, dtype=self.data.dtype)
-        xp = arrays.namespace(reference)
-        return as_float(xp.zeros_like(arrays.empty(shape, reference)))
+        reference = meta if is_supported(meta) else np.empty(0, dtype=self.data.dtype)
+        xp = namespace(reference)
+        return as_float(xp.zeros_like(empty(shape, reference)))
 
     @cached_property
     def starts(self) -> Indices:
@@ -100,7 +106,7 @@ class DaskRows(ArrayRows):
     def take(self, indices: Indices | slice) -> Array:
         """Bring the rows at `indices` here, in floating point, unless they are held already."""
         if self.held is not None and len(self.held[0]) == self.n:
-            return arrays.take(self.held[1], indices)
+            return take(self.held[1], indices)
 
         asked = range(*indices.indices(self.n)) if isinstance(indices, slice) else indices
         self._refuse_many(len(asked))
@@ -168,7 +174,7 @@ class DaskRows(ArrayRows):
                 "dask.array.store(transform(X), out)."
             )
         task.prepare(self.template)  # which refuses rows that do not fit
-        meta = arrays.empty((0, columns), arrays.dense(self.template))
+        meta = empty((0, columns), dense(self.template))
         chunks = self.data.chunks[0], (columns,)
         return self._on_chunks("map", task, (task, columns), meta, aligned, chunks, otherwise=meta)
 
@@ -209,21 +215,21 @@ class DaskRows(ArrayRows):
             results.append(apply(work, items[first:stop], first, parts))
         return list(chain(*dask.compute(*results)))
 
-    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *aligned: Array) -> T:
-        """Return the merged results for all tiles of pairs of rows: take few, large chunks."""
+    def fold_pairs(self, task: PairTask, *aligned: Array) -> Floats:
+        """Return the sum of the results for all tiles of pairs of rows: take few, large chunks."""
         import dask
 
         tables = [self.data, *map(self.align, aligned)]
         chunks = list(zip(*map(_delayed, tables), strict=True))
         fold = dask.delayed(_fold_pair)
-        work = as_node((task, merge), "task")
+        work = as_node(task, "task")
 
         parts = []
         for i, j in combinations_with_replacement(range(len(chunks)), 2):
             lower = None if i == j else chunks[j]
             parts.append(fold(work, chunks[i], lower))
-        value: T = _merge_on_workers(parts, merge)
-        return value
+        total: Floats = _merge_on_workers(parts, operator.add)
+        return total
 
     def _on_chunks(
         self,
@@ -335,20 +341,16 @@ def _apply_to_part(
 
 
 def _fold_pair(
-    work: tuple[PairTask, Callable[[T, T], T]],
-    upper: Sequence[Array],
-    lower: Sequence[Array] | None,
-) -> T | None:
-    """Fold over the tiles of two chunks, or of one with itself; `lower` is None for that."""
-    task, merge = work
-    if upper[0].shape[0] == 0 or (lower is not None and lower[0].shape[0] == 0):
+    task: PairTask, upper: Sequence[Array], lower: Sequence[Array] | None
+) -> Floats | None:
+    """Add up the tiles of two chunks, or of one with itself, for which `lower` is None."""
+    chunks = [upper] if lower is None else [upper, lower]
+    if any(table.shape[0] == 0 for table, *_ in chunks):
         return None
+
     with limit_threads(1):
-        left = right = task.load(task.shared, as_float(upper[0]), *upper[1:])
-        if lower is not None:
-            right = task.load(task.shared, as_float(lower[0]), *lower[1:])
-        merged: T = reduce(merge, task.run(left, right))
-        return merged
+        loaded = [task.load(as_float(table), *others) for table, *others in chunks]
+        return reduce(operator.add, task.run(loaded[0], loaded[-1]))
 
 
 def _delayed(chunks: DaskArray) -> list[Delayed]:
@@ -490,5 +492,5 @@ def _merge_scans(upper: Scan, lower: Scan) -> Scan:
     return Scan(
         np.maximum(upper.sizes, lower.sizes),
         min(upper.bad_chunk, lower.bad_chunk),
-        arrays.stack_tables([upper.found, lower.found]),
+        stack_tables([upper.found, lower.found]),
     )

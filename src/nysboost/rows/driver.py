@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from nysboost.numerics.arrays import Array, is_numpy, take
+from nysboost.numerics.arrays import Array, Floats, is_numpy, take
 from nysboost.numerics.budget import Budget, slices
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import mark_worker_thread, one_blas_thread, usable_threads
@@ -228,57 +228,61 @@ class BlockTask(Task):
         return Plan(self.size, self.size)
 
 
-@dataclass(frozen=True)
-class PairTask:
+@dataclass(frozen=True, eq=False)
+class PairTask(ABC):
     """What a pass over all pairs of rows does to each tile of the n×n matrix of pairs.
 
     Attributes
     ----------
-    load : callable
-        (shared, block, *aligned) ↦ arrays of as many rows as the block.
-    function : callable
-        (shared, upper, lower) ↦ a number or an array, from two of these.
     size : int
         Rows that are loaded together.
+    budget : Budget
+        Threads of the pass.
     """
 
-    name: str
-    load: Callable[..., tuple[Array, ...]]
-    function: BlockFunction
-    shared: Any
     size: int
     budget: Budget
 
-    def run(self, upper: tuple[Array, ...], lower: tuple[Array, ...]) -> Iterator[Any]:
+    @abstractmethod
+    def load(self, block: Array, *aligned: Array) -> tuple[Array, ...]:
+        """Return what tiles need of a block: arrays of as many rows."""
+
+    @abstractmethod
+    def evaluate(self, upper: list[Array], lower: list[Array]) -> Floats:
+        """Return the result for a tile, from what was loaded of its rows and of its columns."""
+
+    def run(self, upper: tuple[Array, ...], lower: tuple[Array, ...]) -> Iterator[Floats]:
         """Yield the results of all tiles of two blocks, or of one with itself."""
 
-        def work(tile: Tile) -> Any:
-            left = [take(part, tile.rows) for part in upper]
-            right = [take(part, tile.columns) for part in lower]
-            return tile.times * self.function(self.shared, left, right)
+        def work(at: PairSlices) -> Floats:
+            rows = [take(part, at.rows) for part in upper]
+            columns = [take(part, at.columns) for part in lower]
+            return at.times * self.evaluate(rows, columns)
 
-        tiles = list(_tiles(upper[0].shape[0], lower[0].shape[0], same=upper is lower))
-        parallel = len(tiles) > 1 and is_numpy(upper[0])
-        threads = usable_threads(self.budget) if parallel else 1
+        same = upper is lower
+        tiles = list(_tiles(upper[0].shape[0], lower[0].shape[0], same=same))
+        threads = 1
+        if len(tiles) > 1 and is_numpy(upper[0]):
+            threads = usable_threads(self.budget)
         return in_order(work, tiles, threads)
 
 
 @dataclass(frozen=True)
-class Tile:
-    """Rows and columns of a matrix of pairs; `times` is 2 if its mirror image counts too."""
+class PairSlices:
+    """Rows and columns of a tile of pairs; `times` is 2 if its mirror image counts too."""
 
     rows: slice
     columns: slice
     times: int
 
 
-def _tiles(n_rows: int, n_columns: int, *, same: bool) -> Iterator[Tile]:
+def _tiles(n_rows: int, n_columns: int, *, same: bool) -> Iterator[PairSlices]:
     """Cut a matrix into tiles, or its upper triangle if rows and columns are the `same`."""
     for rows in slices(0, n_rows, TILE_ROWS):
         first_column = 0
         if same:
-            yield Tile(rows, rows, times=1)
+            yield PairSlices(rows, rows, times=1)
             first_column = rows.stop
 
         for columns in slices(first_column, n_columns, TILE_COLS):
-            yield Tile(rows, columns, times=2)
+            yield PairSlices(rows, columns, times=2)

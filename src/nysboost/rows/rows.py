@@ -6,6 +6,7 @@ known to their subclasses alone.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +30,6 @@ from nysboost.numerics.budget import slices
 from nysboost.rows.checks import refuse_non_finite, refuse_unequal
 from nysboost.rows.driver import BlockFunction, PairTask, Plan, Task, run_blocks
 from nysboost.rows.groups import GroupedBlock, apply_to_groups, cut_blocks, sort_by_group
-from nysboost.rows.lazy import gather
 from nysboost.rows.outputs import Output, make_output
 from nysboost.rows.sizes import ENDLESS
 
@@ -207,12 +207,11 @@ class Rows(RowStream):
         results = self._results(ready, plan)
         return cut_blocks([sort_by_group(*result) for result in results], bounds)
 
-    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *aligned: Array) -> T:
-        """Return the task's results for all tiles of the n×n matrix of pairs of rows, merged."""
-        merged: T = reduce(merge, self._tiles(task, aligned))
-        return merged
+    def fold_pairs(self, task: PairTask, *aligned: Array) -> Floats:
+        """Return the sum of the task's results for all tiles of the n×n matrix of pairs of rows."""
+        return reduce(operator.add, self._tiles(task, aligned))
 
-    def _tiles(self, task: PairTask, aligned: Sequence[Array]) -> Iterator[Any]:
+    def _tiles(self, task: PairTask, aligned: Sequence[Array]) -> Iterator[Floats]:
         """Yield the task's results for the tiles on and above the diagonal, strip by strip."""
         for strip in slices(0, self.n, task.size):
             upper = self._load(task, strip, aligned)
@@ -224,9 +223,8 @@ class Rows(RowStream):
     def _load(self, task: PairTask, at: slice, aligned: Sequence[Array]) -> tuple[Array, ...]:
         """Return what a task over pairs needs of some rows."""
         block = convert_like(self.template, as_float(self.take(at)))
-        return task.load(task.shared, block, *(other[at, ...] for other in aligned))
-
-    gather = staticmethod(gather)
+        others = [other[at, ...] for other in aligned]
+        return task.load(block, *others)
 
 
 @dataclass(frozen=True, eq=False)
