@@ -118,14 +118,6 @@ class MixtureOfLearners(Method):
             uses |= RULE.get(letter, frozenset())
         return uses
 
-    def find_unused(self, named: Collection[str]) -> list[str]:
-        """Return the settings without effect; a rule that was given may use any of the rules'."""
-        unused = super().find_unused(named)
-        if "rule" not in named:
-            return unused
-        of_rules = frozenset.union(*RULE.values())
-        return [name for name in unused if name not in of_rules]
-
     def find(self, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
         """Find the learners, and combine them."""
         if self.name in JOINT_VARIANTS:
@@ -138,16 +130,11 @@ class MixtureOfLearners(Method):
 
 def as_sampling(given: str | Sampling) -> Sampling | None:
     """Return how the columns of the first learner are drawn; None is uniformly."""
-    if isinstance(given, str):
-        if given not in SAMPLINGS:
-            raise ValueError(unknown("sampling", given, SAMPLINGS))
-        return SAMPLINGS[given]
-    if callable(given):
+    if not isinstance(given, str):
         return given
-    raise TypeError(
-        "sampling is a function (gram, m, rng) ↦ m row numbers, or one of the names "
-        f"{', '.join(SAMPLINGS)}, but {given!r} was given."
-    )
+    if given not in SAMPLINGS:
+        raise ValueError(unknown("sampling", given, SAMPLINGS))
+    return SAMPLINGS[given]
 
 
 @dataclass(frozen=True)

@@ -303,8 +303,16 @@ def _map_points(features: FeatureMap, X: Tensor) -> tuple[Any, Floats]:
     V = floats_on_host(dense(Z))
     if not isinstance(metric, Metric):  # that of scikit-learn's kernels is a name
         return X, V
-    X = X if metric.warp is None else _warp(X, metric.warp)
-    return X @ metric.map if metric.map.ndim == 2 else X * metric.map, floats_on_host(metric(V))
+    return _map_rows(metric, X), floats_on_host(metric(V))
+
+
+def _map_rows(metric: Metric, X: Tensor) -> Any:
+    """Return rows behind a metric."""
+    if metric.warp is not None:
+        X = _warp(X, metric.warp)
+    if metric.map.ndim == 2:
+        return X @ metric.map
+    return X * metric.map
 
 
 def _warp(X: Tensor, warp: Any) -> Tensor:
@@ -365,14 +373,17 @@ def _predict(members: Any, X: Tensor) -> Tensor:
     parts = []
     for member in members:
         model, codes = member.predictor, member.codes
-        U, V = _map_points(model.features, X if codes is None else _add_codes(X, codes.edges))
+        rows = X if codes is None else _add_codes(X, codes.edges)
+        U, V = _map_points(model.features, rows)
         w = floats_on_host(model.features.normalization) @ floats_on_host(model.w)
         mean = floats_on_host(model.mean)[None, :]
         parts.append(_evaluate_kernel(model.kernel, U, V) @ w + mean)
         if member.leaves is not None:
             local = member.local_weight * floats_on_host(member.leaves.w)
             local = np.pad(local, ((0, 0), (0, w.shape[1] - local.shape[1])))  # 0 for logits
-            parts.append(_predict_in_leaves(member.leaves, U, local))
+            own = member.leaves.kernel.metric
+            V = U if own is None else _map_rows(own, rows)
+            parts.append(_predict_in_leaves(member.leaves, V, local))
     return X.graph("Sum", *parts)
 
 

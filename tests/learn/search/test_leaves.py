@@ -15,7 +15,7 @@ from peaks import peak_bytes
 import nysboost as nb
 from nysboost.learn.search.leaves import Leaves, leaf_rows, nearest_variance
 from nysboost.learn.search.regimes import MATERN32
-from nysboost.learn.search.tuning import NEAREST, ROWS_WITH_LEAVES
+from nysboost.learn.search.tuning import LEAF_WIDTH, NEAREST, ROWS_WITH_LEAVES
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.recognise import make_rows
@@ -32,10 +32,10 @@ def table(n=600, seed=0):
 
 def join(leaves, U, R, counts=None, max_memory=2**30):
     """Add rows that need no map to leaves, with targets whose mean is 0."""
-    model = SimpleNamespace(kernel=leaves.kernel, evaluate=lambda *_: 0.0)
+    model = SimpleNamespace(evaluate=lambda *_: 0.0)
     rows = make_rows(U)
     return leaves.add_rows(
-        rows, *leaf_rows(rows, R, counts, model, leaves.tree, Budget(max_memory))
+        rows, *leaf_rows(rows, R, counts, leaves.kernel, model, leaves.tree, Budget(max_memory))
     )
 
 
@@ -193,6 +193,50 @@ def test_a_file_keeps_the_leaves_and_new_rows_join_them(tmp_path):
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
     before = kept.score(X[400:], y[400:])
     assert kept.partial_fit(X[400:], y[400:]).score(X[400:], y[400:]) > before
+
+
+@pytest.fixture(scope="module")
+def of_codes():
+    """A model whose leaves have few coordinates of codes: y jumps many times."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(5600, 6))
+    y = np.floor(20 * X[:, 0]) % 2 + np.floor(20 * X[:, 1]) % 2 + 0.1 * rng.normal(size=5600)
+    model = nb.NystroemRegressor(12, kernel="matern", local=400, random_state=0)
+    return model.fit(X[:5200], y[:5200]), X[5200:], y[5200:]
+
+
+def test_rows_with_many_codes_are_in_leaves_by_few_coordinates_of_the_metric(of_codes):
+    model, fresh, truth = of_codes
+    widths = {m.leaves.V.shape[1] for m in model._members if m.codes is not None}
+    assert widths == {LEAF_WIDTH}
+    for member in model._members:
+        if member.codes is not None:
+            coded = member.codes(fresh)
+            exact = member.model.kernel(coded, coded)
+            np.testing.assert_allclose(member.leaf_kernel(coded, coded), exact, atol=0.02)
+    assert model.score(fresh, truth) > 0.5
+
+
+def test_such_leaves_are_kept_in_a_file_take_new_rows_and_have_variances(of_codes, tmp_path):
+    model, fresh, truth = of_codes
+    nb.save(model, tmp_path / "model")
+    kept = nb.load(tmp_path / "model")
+    np.testing.assert_array_equal(kept.predict(fresh), model.predict(fresh))
+    _, std = model.predict(fresh, return_std=True)
+    assert (std > 0.05).all()
+    before = kept.score(fresh, truth)
+    assert kept.partial_fit(fresh, truth).score(fresh, truth) > before
+
+
+def test_such_leaves_are_exported(of_codes, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    model, fresh, _ = of_codes
+    nb.to_onnx(model, tmp_path / "model.onnx")
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    name = session.get_inputs()[0].name
+    found = session.run(None, {name: fresh})[0]
+    np.testing.assert_allclose(found.ravel(), model.predict(fresh), atol=1e-6)
 
 
 def test_leaves_that_memory_cannot_hold_are_left_out_or_refused():

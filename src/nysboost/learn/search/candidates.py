@@ -16,7 +16,7 @@ from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import Scale, Scaling
 from nysboost.learn.search import tuning
 from nysboost.learn.search.loss import Point, TrainingRows, for_landmarks, map_rows, target_loss
-from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, on_device, take
+from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take
 from nysboost.numerics.descent import anneal
 from nysboost.numerics.kmeans import FEW_ITER, clusters
 from nysboost.numerics.progress import Progress
@@ -111,7 +111,7 @@ class Candidate:
         """Return the landmarks of `place`, or k-means centres with the same scale for all."""
         c = min(c, rows.n)
         A = self._first_metric(int(rows.X.shape[1]))
-        X = rows.X[: batch_rows(c), :]
+        X = rows.X[: sample_rows(c), :]
 
         if self.place is not None:
             kernel = self.kernel.with_metric(Metric(A))
@@ -139,7 +139,7 @@ class Candidate:
             rows.centred(),
             first,
             steps=steps,
-            batch=batch_rows(start.n_landmarks, on_device(start.Z)),
+            batch=step_rows(start.n_landmarks, rows.n),
             fixed_metric=not isinstance(self.shape, str),
             mapped=self.mapped_landmarks,
             work=work,
@@ -154,9 +154,16 @@ class Candidate:
         return np.asarray(shapes[self.shape] / q**0.5)
 
 
-def batch_rows(c: int, device: bool = False) -> int:
-    """Return the number of rows of a step with c landmarks."""
-    return tuning.BATCH_ROWS[device] * max(tuning.LANDMARKS, c) // tuning.LANDMARKS
+def sample_rows(c: int) -> int:
+    """Return how many rows give c landmarks their start, and take part in first steps."""
+    return tuning.ROWS_OF_LANDMARK * max(tuning.LANDMARKS, c)
+
+
+def step_rows(c: int, n: int) -> int:
+    """Return how many of n rows a step with c landmarks sees: the more, the less noise."""
+    least, most = tuning.STEP_ROWS
+    share = min(max(n // tuning.SHARE_OF_ROWS, least), most)
+    return min(n, max(share, tuning.ROWS_OF_LANDMARK * c))
 
 
 # The descent of landmarks, metric and γ down the loss, by Adam on batches of rows
@@ -255,7 +262,7 @@ def minimise_loss(
     c, q = start.U.shape
     variables = Variables(c, q, tuple(start.A.shape), mapped)
     trace = min(tuning.TRACE, c / rows.n)
-    gradient = BatchGradient(kernel, rows, variables, min(batch, rows.n), trace, work)
+    gradient = BatchGradient(kernel, rows, variables, batch, trace, work)
 
     # the unit of a step is a feature's spread for landmarks, and 1/√q for the metric
     spread = xp.std(rows.X, axis=0)

@@ -22,8 +22,10 @@ from scipy.linalg import lapack
 
 from nysboost.kernels import Evaluator
 from nysboost.kernels.base import Mapped
+from nysboost.kernels.metric import Metric
 from nysboost.kernels.radial import Radial
-from nysboost.learn.search.tuning import LEAF_ROWS, NEAREST
+from nysboost.kernels.scaling import PRINCIPAL_ROWS
+from nysboost.learn.search.tuning import LEAF_ROWS, LEAF_WIDTH, NEAREST
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import (
     Array,
@@ -110,7 +112,8 @@ class LeafRows(NamedTuple):
 class Leaves:
     """All rows, leaf after leaf, with the coefficients of their ridge regressions.
 
-    `starts` (leaves + 1,) are the first rows of the leaves; V (n, q), R (n, t), counts (n,) and
+    A metric of `kernel` is one of the leaves alone; without, they have the model's. `starts`
+    (leaves + 1,) are the first rows of the leaves; V (n, q), R (n, t), counts (n,) and
     w (n, t) are mapped rows, residuals, ω and coefficients. V may be in float32, and the
     coefficients are those of the rounded rows.
     """
@@ -187,11 +190,16 @@ class Leaves:
             counts = self.counts[visit.leaf]
             for some in np.array_split(visit.rows, -(-len(visit.rows) // BLOCK)):
                 H = arrays.take(U, some)
-                found = nearest_variance(self.kernel, self.rho, H, V, counts, seen)
+                found = nearest_variance(self.of_mapped, self.rho, H, V, counts, seen)
                 out[arrays.place(some, U)] = found
 
         amplitude = xp.mean(self.R * self.w, axis=0)
         return out[:, None] * amplitude
+
+    @cached_property
+    def of_mapped(self) -> Radial:
+        """The kernel of rows that are mapped already."""
+        return self.kernel.with_metric(None)
 
     def _evaluator(self, leaf: slice) -> Evaluator:
         """Return u ↦ k(u, V) of one leaf, prepared once."""
@@ -200,7 +208,7 @@ class Leaves:
         if found is None:
             if len(kept) >= PREPARED:
                 kept.clear()
-            found = self.kernel.against(arrays.in_float64(self.V[leaf, :]))
+            found = self.of_mapped.against(arrays.in_float64(self.V[leaf, :]))
             kept[leaf.start] = found
         return found
 
@@ -238,7 +246,7 @@ class Leaves:
             SolvedLeaf(LeafRows(self.V[a:b, :], self.R[a:b, :], self.counts[a:b]), self.w[a:b, :])
             for a, b in pairwise(self.starts.tolist())
         ]
-        join = partial(_join_leaf, self.kernel, self.rho)
+        join = partial(_join_leaf, self.of_mapped, self.rho)
         joined = rows.group(task, join, [leaf.rows for leaf in before], *aligned)
         after = [new or old for old, new in zip(before, joined, strict=True)]
 
@@ -340,11 +348,7 @@ def _nearest(C: Array, k: int, skipped: int) -> Indices:
 
 
 class Evaluates(Protocol):
-    """A model with a kernel, whose predictions the leaves correct."""
-
-    @property
-    def kernel(self) -> Mapped:
-        """The kernel with its metric."""
+    """A model whose predictions the leaves correct."""
 
     def evaluate(self, rows: Rows, budget: Budget) -> Array:
         """Return the predictions for rows, shape (n, t)."""
@@ -356,10 +360,34 @@ def map_block(kernel: Mapped, X: Array) -> Array:
     return arrays.dense(kernel.mapping(x)(x))
 
 
+def narrow(kernel: Radial, X: Array) -> Radial:
+    """Return the kernel with a metric that maps rows to few coordinates, if it has more.
+
+    They are the leading principal components of mapped rows: codes of features give hundreds of
+    coordinates, most of which the metric has shrunk to nothing.
+    """
+    U = arrays.to_host(map_block(kernel, X[:PRINCIPAL_ROWS, :]))
+    metric = kernel.metric
+    if U.shape[1] <= LEAF_WIDTH or metric is None:
+        return kernel
+    _, V = np.linalg.eigh(np.cov(U, rowvar=False))
+    leading = V[:, -LEAF_WIDTH:]
+
+    inner = np.asarray(metric.map)
+    if inner.ndim == 2:
+        return kernel.with_metric(Metric(inner @ leading, metric.warp))
+    scaled = np.broadcast_to(inner, (U.shape[1],))[:, None] * leading
+    return kernel.with_metric(Metric(scaled, metric.warp))
+
+
 @dataclass(frozen=True, eq=False)
 class LeafTask:
-    """What finds the leaf of a row, of those `asked` for (leaves,), and its residual."""
+    """What finds the leaf of a row, of those `asked` for (leaves,), and its residual.
 
+    Rows are mapped by the metric of `kernel`, before the tree.
+    """
+
+    kernel: Mapped
     model: Evaluates
     tree: Tree
     asked: NDArray[np.bool_]
@@ -367,7 +395,7 @@ class LeafTask:
 
     def __call__(self, X: Array, Y: Floats, weights: Floats | None = None) -> tuple[Indices, Array]:
         """Return the leaf of each row of positive weight, and a table of U, y − g(x) and ω."""
-        U = map_block(self.model.kernel, X)
+        U = map_block(self.kernel, X)
         leaf = self.tree(U)
         counts = np.ones((len(leaf), 1))
         if weights is not None:
@@ -386,6 +414,7 @@ def leaf_rows(
     rows: Rows,
     Y: Array,
     weights: Array | None,
+    kernel: Mapped,
     model: Evaluates,
     tree: Tree,
     budget: Budget,
@@ -396,7 +425,9 @@ def leaf_rows(
         asked = np.ones(tree.n_leaves, dtype=bool)
     width = rows.n_features + tree.directions.shape[1] + Y.shape[1]
     block = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
-    task = BlockTask("leaves", LeafTask.__call__, LeafTask(model, tree, asked, budget), block)
+    task = BlockTask(
+        "leaves", LeafTask.__call__, LeafTask(kernel, model, tree, asked, budget), block
+    )
     if weights is None:
         return task, Y
     return task, Y, weights[:, None]

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from nysboost.features.linear import LinearModel, LinearPredictor, Moments, moments_of
+from nysboost.kernels.base import Mapped
 from nysboost.learn.search import tuning
 from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block
 from nysboost.learn.search.loss import TrainingRows
@@ -139,6 +140,14 @@ class Member:
             w = xp.concat([w, self.logistic], axis=1)
         return LinearPredictor(self.model.features, mean, w)
 
+    @property
+    def leaf_kernel(self) -> Mapped:
+        """The kernel whose metric maps rows to the leaves: their own, if they have one."""
+        if self.leaves is None or self.leaves.kernel.metric is None:
+            kernel: Mapped = self.model.kernel
+            return kernel
+        return self.leaves.kernel
+
     def predict(self, rows: Rows, budget: Budget) -> Array:
         """Return what the member contributes to predictions, (n, t), and to logits, (n, t + k)."""
         rows = with_codes(rows, self.codes)
@@ -146,7 +155,7 @@ class Member:
         if self.leaves is None:
             return found
 
-        mapping = BlockTask("metric", map_block, self.model.kernel, scan_size(rows))
+        mapping = BlockTask("metric", map_block, self.leaf_kernel, scan_size(rows))
         local = self.leaves(rows.map(mapping, 0), budget)
         found = namespace(found).astype(found, local.dtype, copy=False)
         found[:, : local.shape[1]] += self.local_weight * local
@@ -165,7 +174,7 @@ class Member:
         spread = model.spread(F, seen=seen)
         found = (self.weight - self.local_weight) * spread[:, None] * model.noise
         if self.leaves is not None:
-            U = map_block(model.kernel, X)
+            U = map_block(self.leaf_kernel, X)
             found = found + self.local_weight * self.leaves.variance(U, seen=seen)
         return found, self.weight * model.outlying(F, tuning.BEYOND)
 
@@ -184,7 +193,9 @@ class Member:
         corrected = self.corrected
         if corrected is None:
             corrected = LinearPredictor(before.features, before.mean, before.w)
-        task, *aligned = leaf_rows(rows, Y, weights, corrected, self.leaves.tree, budget)
+        task, *aligned = leaf_rows(
+            rows, Y, weights, self.leaf_kernel, corrected, self.leaves.tree, budget
+        )
         leaves = self.leaves.add_rows(rows, task, *aligned)
         return replace(self, model=model, leaves=leaves, corrected=corrected)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from nysboost.learn.search import tuning
-from nysboost.learn.search.candidates import Candidate, batch_rows
+from nysboost.learn.search.candidates import Candidate, sample_rows
 from nysboost.learn.search.data import Data
 from nysboost.learn.search.leaves import rows_per_leaf
 from nysboost.learn.search.model import Member, mixture_weights
@@ -250,7 +250,7 @@ class Search:
         for candidate in group:
             c = self.sizes.first(candidate)
             prepared = Prepared.of(candidate, self.data)
-            trial = CandidateTrial.first_steps(prepared, batch_rows(c), c, self.work)
+            trial = CandidateTrial.first_steps(prepared, sample_rows(c), c, self.work)
             if self.sizes.leaf_rows and candidate.trained and not self.data.uses_folds:
                 trial = replace(trial, leaves=trial.score_leaves(tuning.RHOS, self.sizes.leaf_rows))
 

@@ -17,7 +17,7 @@ from nysboost.kernels.scaling import Scale
 from nysboost.learn.search import tuning
 from nysboost.learn.search.candidates import Candidate, Solution
 from nysboost.learn.search.data import Data, Split
-from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block, predict_leaf
+from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block, narrow, predict_leaf
 from nysboost.learn.search.model import HeldOutFeatures, Member, choose_gamma
 from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
 from nysboost.numerics.progress import Progress
@@ -162,7 +162,7 @@ class CandidateTrial:
     @property
     def n_mapped(self) -> int:
         """Number of coordinates of the mapped rows."""
-        return int(self.folds[0].solution.Z.shape[1])
+        return min(int(self.folds[0].solution.Z.shape[1]), tuning.LEAF_WIDTH)
 
     @property
     def predictions(self) -> list[Prediction]:
@@ -237,22 +237,26 @@ class CandidateTrial:
     def _fit_leaves(self, score: LeafScore, model: LinearModel, gamma: float) -> Leaves:
         """Return leaves of all rows."""
         data = self.data
-        U = map_block(model.kernel, data.X)
+        kernel = leaf_kernel(data, model)
+        U = map_block(kernel, data.X)
         tree = data.cut(U, score.most)
-        rho = score.rho * gamma
-        error = data.error(score.mean)
-        empty = Leaves.of(unmapped(model), tree, rho, U, data.n_outputs, error)
+        own = kernel if kernel is not model.kernel else kernel.with_metric(None)
+        empty = Leaves.of(own, tree, score.rho * gamma, U, data.n_outputs, data.error(score.mean))
         del U
 
-        task, *aligned = leaf_rows(data.rows, data.Y, data.weights, model, tree, data.budget)
+        task, *aligned = leaf_rows(
+            data.rows, data.Y, data.weights, kernel, model, tree, data.budget
+        )
         return empty.add_rows(data.rows, task, *aligned)
 
 
-def unmapped(model: LinearPredictor) -> Radial:
-    """Return a model's kernel without its metric, for rows that are mapped already."""
+def leaf_kernel(data: Data, model: LinearPredictor) -> Radial:
+    """Return the model's kernel for the leaves, of many rows with a metric to few coordinates."""
     kernel = model.kernel
     assert isinstance(kernel, Radial)
-    return kernel.with_metric(None)
+    if data.uses_folds:
+        return kernel
+    return narrow(kernel, data.X)
 
 
 def _held_out_features(
@@ -276,6 +280,7 @@ class HeldOutLeaves:
 
     data: Data
     fold: Fold
+    kernel: Radial
     tree: Tree
     H: Array
     leaf: Indices
@@ -283,10 +288,11 @@ class HeldOutLeaves:
     @classmethod
     def of(cls, data: Data, fold: Fold, most: int) -> HeldOutLeaves:
         """Cut mapped rows into leaves of at most so many."""
-        U = map_block(fold.model.kernel, data.X)
+        kernel = leaf_kernel(data, fold.model)
+        U = map_block(kernel, data.X)
         tree = data.cut(U, most)
         H = take(U, fold.split.held)
-        return cls(data, fold, tree, H, tree(H))
+        return cls(data, fold, kernel, tree, H, tree(H))
 
     def draw(self, enough: int) -> NDArray[np.bool_]:
         """Return which leaves to ask: random ones that contain `enough` held-out rows."""
@@ -302,16 +308,17 @@ class HeldOutLeaves:
     def predict(self, rhos: Floats, asked: NDArray[np.bool_]) -> Floats:
         """Return corrections with each ρ (r, h, t): 0 where a leaf is not asked, or has no rows."""
         data = self.data
-        model = self.fold.model
         mean = np.zeros((len(rhos), len(self.leaf), data.n_outputs))
         asked = asked & (np.bincount(self.leaf, minlength=len(asked)) > 0)
         if not asked.any():
             return mean
 
         mass = data.mass_without(self.fold.split)
-        task, *aligned = leaf_rows(data.rows, data.Y, mass, model, self.tree, data.budget, asked)
+        task, *aligned = leaf_rows(
+            data.rows, data.Y, mass, self.kernel, self.fold.model, self.tree, data.budget, asked
+        )
         places = [np.flatnonzero(self.leaf == j) for j in range(len(asked))]
-        predict = partial(predict_leaf, unmapped(model), rhos)
+        predict = partial(predict_leaf, self.kernel.with_metric(None), rhos)
         values = data.rows.group(task, predict, [take(self.H, at) for at in places], *aligned)
 
         for at, of_leaf in zip(places, values, strict=True):

@@ -24,9 +24,11 @@ ROWS_WITH_LEAVES = 40
 STEPS = 200
 """Adam steps of the long descent, which continues first steps with more landmarks and rows."""
 
-BATCH_ROWS = (2048, 65536)
-"""Rows of a step with at most 256 landmarks, on a processor and a device. With 4096 on a processor
-kin40k has .0403, not .0422, pol .0578, not .0561; with 2048 on a device kin40k .0332, not .0319."""
+STEP_ROWS, ROWS_OF_LANDMARK, SHARE_OF_ROWS = (1024, 16384), 8, 8
+"""A step sees an eighth of the rows, between the first two numbers, and at least eight rows for
+each landmark. 262,000 rows: RMSE 40.7 with 2,048, 38.0 with 16,384 and 37.9 with 65,536. Kin40k:
+.0422 with 2,048, .0403 with 4,096. Ten small tables: .99 times the error with 1,024 and not 2,048
+for 64 landmarks, in .91 of the time."""
 
 RATE = 0.05
 """Learning rate of Adam in spreads. .03 and .06: kin40k .244 and .237, elevators .337 and .342."""
@@ -57,6 +59,10 @@ CODES = 256
 
 LEAF_ROWS = (4096, 49152)
 """Rows of a leaf, on a processor and a device. Kin40k: .040 with 4000, .032 with all rows."""
+
+LEAF_WIDTH = 128
+"""Coordinates of mapped rows in leaves of many rows. Bike hours, 259: .2107 with all, .2126 with
+64."""
 
 SHRINKAGE, NEGLIGIBLE = 0.01, 0.05
 """λ, the penalty on the distance of mixture weights from equal ones: .001 to .1 are within .5 % on
