@@ -205,3 +205,28 @@ def test_skpro_predicts_intervals_from_our_standard_deviations(fresh):
     found = adapted.predict_interval(X, coverage=0.8).to_numpy()
     expected = mean[:, None] + std[:, None] * norm.ppf([0.1, 0.9])
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_intervals_of_replicated_rows_cover():
+    """Ten distinct rows, each measured four times: equal rows are held out together."""
+    covered = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        distinct = rng.uniform(-2, 2, size=(10, 2))
+        X = np.concatenate([np.repeat(distinct, 4, axis=0), np.repeat(distinct, 25, axis=0)])
+        y = np.sin(X[:, 0]) + X[:, 1] / 2 + 0.3 * rng.normal(size=len(X))
+        how = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}
+        model = nb.NystroemRegressor(10, **how).fit(X[:40], y[:40])
+        lower, upper = model.predict_interval(X[40:], 0.9)
+        covered.append(np.mean((lower <= y[40:]) & (y[40:] <= upper)))
+    assert 0.85 < np.mean(covered) < 0.95
+
+
+def test_models_of_all_rows_are_trusted_more_than_those_of_the_folds():
+    residuals = np.random.default_rng(0).normal(size=(500, 1))
+    mean = np.zeros_like(residuals)
+    fitted = SearchResult([], residuals, mean, None, [], variance=lambda: mean + 1)
+    gaps = np.zeros(500, dtype=bool)
+    whole, folds = (calibrate_distribution(fitted, gaps, share) for share in (1.0, 0.8))
+    ratio = folds.without_gaps(np.ones((1, 1))) / whole.without_gaps(np.ones((1, 1)))
+    assert ratio[0, 0] == pytest.approx(0.8**0.5)

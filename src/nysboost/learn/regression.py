@@ -17,6 +17,7 @@ from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_e
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.distribution import MARGIN, calibrate_distribution
 from nysboost.learn.input import SMALLEST, TrainingTable
+from nysboost.learn.search.splits import FOLDS, uses_folds
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike, positive_or_one
 from nysboost.numerics.parameters import RandomState, make_rng, require_count
@@ -186,7 +187,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         fitted = self._learn(replace(table, y=scaled), local=self.local)
         assert fitted.X is not None
         gaps = self._find_gaps(fitted.X)
-        self._distribution = calibrate_distribution(fitted, gaps)
+        train_share = 1.0
+        if uses_folds(len(scaled)) and table.groups is None and self.cv is None:
+            train_share = 1 - 1 / FOLDS
+        self._distribution = calibrate_distribution(fitted, gaps, train_share)
 
     @all_or_nothing
     def partial_fit(
