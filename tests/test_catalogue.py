@@ -234,6 +234,7 @@ def test_a_setting_that_a_method_does_not_use_is_named(method, unused):
         ("density-weighted", {"n_components": 8, "rank": 4}),
         ("ensemble-exponential", {"n_columns": 4, "eta": "tune", "n_fit": 3}),
         ("RUB-SF", {"n_columns": 4, "n_learners": 2, "lambdas": [0.1], "residual_rows": 50}),
+        ("URB-mean", {"n_columns": 4, "n_learners": 2, "rule": "E", "eta": 0.5}),
     ],
 )
 def test_settings_that_a_method_uses_raise_no_warning(method, used):

@@ -1,10 +1,13 @@
 """Sizes of a run."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nysboost as nb
 from nysboost.settings import Settings
 
 
@@ -52,3 +55,26 @@ def test_v_has_ten_columns_for_each_of_a_learner_unless_it_is_said():
     assert Settings(n_columns=12).resolve(1000).n_candidates == 120
     assert Settings(n_columns=12, candidates_per_column=5).resolve(1000).n_candidates == 60
     assert Settings(n_columns=12, n_candidates=50).resolve(1000).n_candidates == 50
+
+
+def test_a_letter_of_the_paper_is_answered_with_its_setting_wherever_it_is_given():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    ways = (
+        lambda: Settings(p=3),
+        lambda: Settings.fast(p=3),
+        lambda: Settings.paper("real", p=3),
+        lambda: nb.approximate(X, "URB-mean", p=3),
+    )
+    for way in ways:
+        with pytest.raises(TypeError, match="the paper's p is 'n_learners' here"):
+            way()
+    with pytest.raises(TypeError, match="Did you mean 'n_columns'"):
+        Settings(n_column=3)
+    assert pickle.loads(pickle.dumps(Settings(rank=3))) == Settings(rank=3)
+
+
+@pytest.mark.parametrize("method", ["joint", "ensemble-ridge", "kmeans"])
+def test_only_boosting_finds_the_number_of_learners(method):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(ValueError, match="is for boosting"):
+        nb.approximate(X, method, n_learners="auto", n_columns=4, random_state=0)

@@ -107,3 +107,10 @@ def test_no_public_function_returns_any_but_one_that_loads_a_file_of_any_model()
 
 def test_the_package_says_that_it_is_typed():
     assert resources.files("nysboost").joinpath("py.typed").is_file()
+
+
+def test_dir_lists_what_is_public_and_nothing_else():
+    assert set(dir(nysboost)) == set(nysboost.__all__)
+    assert all(name == "__version__" or not name.startswith("_") for name in dir(nysboost))
+    assert "approximate" in dir(nysboost)
+    assert not {"Any", "TYPE_CHECKING", "importlib", "numerics"} & set(dir(nysboost))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,9 @@ from nysboost.gram import make_gram
 from nysboost.kernels import Kernel, merge_parameters
 from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.budget import MAX_MEMORY, Budget
-from nysboost.numerics.messages import unknown
 from nysboost.numerics.parameters import RandomState, make_rng
 from nysboost.numerics.progress import report_progress
-from nysboost.settings import LETTERS, Settings
+from nysboost.settings import Settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import fit_codes
@@ -164,14 +163,8 @@ def _settings(
     settings: Settings | None, n_components: int | None, options: dict[str, Any]
 ) -> Settings:
     """Return the settings that were given whole, with fields replaced by those given by name."""
-    known = {field.name for field in fields(Settings)}
-    for name in options:
-        if name in LETTERS:
-            msg = f"There is no setting {name!r}: the paper's {name} is {LETTERS[name]!r} here."
-            raise TypeError(msg)
-        if name not in known:
-            raise TypeError(unknown("setting", name, sorted(known)))
-    settings = Settings() if settings is None else settings
+    if settings is None:
+        settings = Settings()
     if not isinstance(settings, Settings):
         msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
         raise TypeError(msg)

@@ -118,6 +118,14 @@ class MixtureOfLearners(Method):
             uses |= RULE.get(letter, frozenset())
         return uses
 
+    def find_unused(self, named: Collection[str]) -> list[str]:
+        """Return the settings without effect; a rule that was given may use any of the rules'."""
+        unused = super().find_unused(named)
+        if "rule" not in named:
+            return unused
+        of_rules = frozenset.union(*RULE.values())
+        return [name for name in unused if name not in of_rules]
+
     def find(self, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
         """Find the learners, and combine them."""
         if self.name in JOINT_VARIANTS:
@@ -130,11 +138,16 @@ class MixtureOfLearners(Method):
 
 def as_sampling(given: str | Sampling) -> Sampling | None:
     """Return how the columns of the first learner are drawn; None is uniformly."""
-    if not isinstance(given, str):
+    if isinstance(given, str):
+        if given not in SAMPLINGS:
+            raise ValueError(unknown("sampling", given, SAMPLINGS))
+        return SAMPLINGS[given]
+    if callable(given):
         return given
-    if given not in SAMPLINGS:
-        raise ValueError(unknown("sampling", given, SAMPLINGS))
-    return SAMPLINGS[given]
+    raise TypeError(
+        "sampling is a function (gram, m, rng) ↦ m row numbers, or one of the names "
+        f"{', '.join(SAMPLINGS)}, but {given!r} was given."
+    )
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,8 @@ def test_a_sampling_of_ones_own_is_a_function():
         ({"rule": lambda V1, V2, p: np.ones(p + 1)}, "shape"),
         ({"selector": "median"}, "no selector 'median'"),
         ({"sampling": "random"}, "no sampling 'random'"),
+        ({"sampling": 3}, "sampling is a function"),
+        ({"callback": 3}, "callback is a function"),
         ({"sampling": lambda gram, m, rng: np.zeros(m, int)}, "distinct row numbers"),
         ({"p": 3}, "the paper's p is 'n_learners' here"),
         ({"v1": 3}, "the paper's v1 is 'n_fit' here"),
@@ -177,3 +179,15 @@ def test_a_kernel_matrix_may_be_sparse_or_on_disk(how, tmp_path):
     np.testing.assert_allclose(found.to_dense(), expected.to_dense(), atol=1e-12)
     assert found.relative_error() == pytest.approx(expected.relative_error(), rel=1e-10)
     np.testing.assert_allclose(found.error_path(), expected.error_path(), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("sigma", "dtype"), [(1.0, "float32"), (30.0, "float64")])
+def test_a_part_of_the_rows_is_observed_in_float32_only_where_errors_are_clear_in_it(sigma, dtype):
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    sizes = {"n_learners": 6, "n_columns": 12, "residual_rows": 200}
+    kernel = nb.Gaussian(sigma=sigma)
+    fast = nb.approximate(X, "URB-mean", kernel, **sizes, random_state=0)
+    whole = nb.approximate(X, "URB-mean", kernel, **sizes | {"residual_rows": 600}, random_state=0)
+    assert fast.trajectory.state.table.gram.dtype == dtype
+    assert fast.features().dtype == "float64"
+    assert fast.relative_error() < 1.3 * whole.relative_error()

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import sklearn
+from market import points
 from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits, make_circles
 from sklearn.decomposition import KernelPCA
@@ -78,3 +80,19 @@ def test_fewer_components_than_asked_come_back_where_there_are_no_more():
     pca = nb.KernelPCA(10, gamma=1.0, method="uniform", random_state=0)
     assert pca.fit_transform(X).shape == (60, 2)
     assert list(pca.get_feature_names_out()) == ["kernelpca0", "kernelpca1"]
+
+
+def test_more_landmarks_than_rows_are_told_of_in_their_own_words():
+    with pytest.warns(UserWarning, match="200 landmarks were asked for, but there are only 50"):
+        pca = nb.KernelPCA(2, n_landmarks=200, random_state=0).fit(points(50))
+    assert pca.transform(points(50)).shape == (50, 2)
+
+
+def test_frames_as_output_of_all_transformers_leave_pre_images_as_they_are():
+    pca = nb.KernelPCA(2, n_landmarks=20, fit_inverse_transform=True, random_state=0)
+    expected = pca.fit(points(60)).inverse_transform(pca.transform(points(60)))
+    with sklearn.config_context(transform_output="pandas"):
+        components = pca.fit(points(60)).transform(points(60))
+        found = pca.inverse_transform(components)
+    assert list(components.columns) == ["kernelpca0", "kernelpca1"]
+    np.testing.assert_allclose(found, expected)

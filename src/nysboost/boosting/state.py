@@ -11,11 +11,12 @@ import numpy as np
 
 from nysboost.boosting.pool import Pool, sample_rows
 from nysboost.boosting.validation import FeatureTable, ValidationSet
-from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import Mixture, fit_learner
 from nysboost.gram import Gram, Sample, take_sample
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.arrays import Array, Floats, Indices, max_abs
+from nysboost.numerics.tolerances import COARSE
 from nysboost.settings import Settings, Sizes
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ class State:
     def add_learner(self, columns: Indices) -> None:
         """Fit the standard Nyström approximation C W_k⁺ Cᵀ on columns, which are used then."""
         self.unused.remove(columns)
-        self.table.append(fit_learner(self.G, self.G.landmarks(columns), self.k))
+        learner = fit_learner(self.G, self.G.landmarks(columns), self.k)
+        self.table.append(learner.round_to(self.table.gram.eps))
 
     def residual(self, mixture: Mixture, V: Indices) -> Array:
         """Return e = G^V − Ḡ^V, the residual's columns V, shape (len(rows), len(V)).
@@ -146,10 +148,12 @@ class State:
         return float(np.linalg.norm(arrays.floats_on_host(missed)))
 
     def _missed(self, mixture: Mixture, cols: Indices, rows: Indices) -> Array:
-        """Return (G − Ḡ)[cols, rows], in float64."""
+        """Return (G − Ḡ)[cols, rows], in float64 unless float32 was chosen."""
         negative = Mixture(mixture.learners, -mixture.weights)
         missed = self.table.block(negative, cols, rows)
-        missed += self.G.block(cols, rows)
+        missed += self.table.gram.block(cols, rows)
+        if self.table.gram is not self.G:
+            return missed
         return arrays.in_float64(missed)
 
     def note(
@@ -203,7 +207,12 @@ def start(
     seen = [of_V1, of_V2]
     if not (square and square_sets):
         seen.append(rows)
-    table = FeatureTable(sample.gram, np.concatenate(seen))
+    G = sample.gram
+    if len(rows) < len(sample):
+        # values of a part of the rows only choose columns and weights
+        learner = fit_learner(G, G.landmarks(first), k)
+        G = _choose_precision(G, learner, of_V2, rows)
+    table = FeatureTable(G, np.concatenate(seen))
 
     def validation_set(columns: Indices) -> ValidationSet:
         if square_sets:
@@ -216,6 +225,15 @@ def start(
     state = State(p, m, k, s, sample, rows, unused, V1, V2, table, square)
     state.add_learner(first)
     return state
+
+
+def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indices) -> Gram:
+    """Return G in float32, if what the first learner misses is clear in it, else G itself."""
+    G = gram.block(cols, rows)
+    missed = G - features_of(gram, learner, cols) @ features_of(gram, learner, rows).T
+    if max_abs(missed) > COARSE * max_abs(G):
+        return gram.in_float32()
+    return gram
 
 
 def _checked(columns: Indices, m: int, n: int) -> Indices:

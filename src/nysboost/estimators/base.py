@@ -12,8 +12,12 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nysboost.catalogue import run_method
-from nysboost.estimators.estimator import KernelEstimator
-from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
+from nysboost.estimators.estimator import (
+    KernelEstimator,
+    all_or_nothing,
+    fit_method,
+    with_usual_errors,
+)
 from nysboost.gram import make_gram
 from nysboost.kernels import merge_parameters
 from nysboost.numerics.arrays import Array, OutputLike, TableLike

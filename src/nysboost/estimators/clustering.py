@@ -11,8 +11,9 @@ from scipy.spatial.distance import cdist
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.estimators.fitting import fit_method, with_usual_errors
+from nysboost.estimators.estimator import fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator
+from nysboost.features.factor import Factor
 from nysboost.kernels import parameter_names
 from nysboost.kernels.distances import directions
 from nysboost.numerics import arrays
@@ -115,37 +116,49 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         if n < self.n_clusters:
             raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
 
-        # The leading eigenvectors of D^(−½) F Fᵀ D^(−½) are H V Λ^(−½), with H = D^(−½) F and
-        # HᵀH = V Λ Vᵀ
-        diagonal = arrays.floats_on_host(features.gram.diag())[:, None]
-        self._degrees = features.total()
-        eigenvalues, V = np.linalg.eigh(
-            features.fold(_normalised_products, self._degrees, diagonal)
-        )
         k = min(self.n_components or self.n_clusters, r)
-        leading = eigenvalues[::-1][:k]
-        self.eigenvalues_ = np.maximum(leading, np.finfo(float).tiny)
-        self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
-        embedding = features.map(_embed, (self._degrees, self._vectors), k, diagonal)
-        self.embedding_ = arrays.floats_on_host(gather(embedding))
+        self.embedding_ = self._find_embedding(features, k)
 
-        # Labels, and the mean direction of each cluster; a cluster without rows is far from all
+        # labels by the directions of the embedded rows
         points = directions(self.embedding_)
         if self.assign_labels == "kmeans":
             self.labels_ = self._label_by_kmeans(points)
         else:
             self.labels_ = self._label_by_qr()
+
+        # the mean direction of each cluster; a cluster without rows is far from all
         self.cluster_centers_ = np.full((self.n_clusters, k), np.inf)
         for label in np.unique(self.labels_):
-            self.cluster_centers_[label] = points[self.labels_ == label].mean(axis=0)
+            members = points[self.labels_ == label]
+            self.cluster_centers_[label] = members.mean(axis=0)
         return self
+
+    def _find_embedding(self, features: Factor, k: int) -> Floats:
+        """Return the k leading eigenvectors, divided by the roots of the degrees, shape (n, k).
+
+        With H = D^(−½) F and HᵀH = V Λ Vᵀ, those of D^(−½) F Fᵀ D^(−½) are H V Λ^(−½).
+        """
+        # the degrees d = F (Fᵀ1)
+        diagonal = arrays.floats_on_host(features.gram.diag())[:, None]
+        self._degrees = features.total()
+
+        # Λ and V, the largest first
+        products = features.fold(_normalised_products, self._degrees, diagonal)
+        eigenvalues, V = np.linalg.eigh(products)
+        leading = eigenvalues[::-1][:k]
+        self.eigenvalues_ = np.maximum(leading, np.finfo(float).tiny)
+        self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
+
+        embedding = features.map(_embed, (self._degrees, self._vectors), k, diagonal)
+        return arrays.floats_on_host(gather(embedding))
 
     def _gamma(self) -> float | str | None:
         """Return gamma, which has a default where the kernel is a name without parameters."""
         if self.gamma is not None or not isinstance(self.kernel, str) or self._precomputed():
             return self.gamma
         given = self.kernel_params or {}
-        if "gamma" in given or "sigma" in given or "gamma" not in parameter_names(self.kernel):
+        has_width = "gamma" in given or "sigma" in given
+        if has_width or "gamma" not in parameter_names(self.kernel):
             return None
         return NAMED_GAMMA
 
@@ -163,7 +176,8 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         best_loss = np.inf
         for _ in range(self.n_init):
             centres, owner = clusters(points, self.n_clusters, rng)
-            loss = float(((points - centres[owner]) ** 2).sum())
+            distances = points - centres[owner]
+            loss = float((distances**2).sum())
             if loss < best_loss:
                 best_loss = loss
                 labels = owner
@@ -174,10 +188,13 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         rows = self.embedding_
         sample = rows[spaced_indices(len(rows), QR_ROWS)]
 
-        # The rotation is the orthogonal factor of the polar decomposition of the pivot rows
+        # the rotation is the orthogonal factor of the polar decomposition of the pivot rows
         _, _, pivots = qr(sample.T, pivoting=True, mode="economic")
-        U, _, Vt = svd(sample[pivots[: self.n_clusters]].T, full_matrices=False)
-        rotated = np.abs(rows @ (U @ Vt))
+        of_clusters = sample[pivots[: self.n_clusters]]
+        U, _, Vt = svd(of_clusters.T, full_matrices=False)
+        rotation = U @ Vt
+
+        rotated = np.abs(rows @ rotation)
         return np.asarray(rotated.argmax(axis=1))
 
     @with_usual_errors
@@ -186,8 +203,10 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         check_is_fitted(self)
         F = arrays.floats_on_host(self.features_.transform(X))
         diagonal = (F * F).sum(axis=1, keepdims=True)
+
         embedded = _embed((self._degrees, self._vectors), F, diagonal)
-        distances = cdist(directions(embedded), self.cluster_centers_)
+        points = directions(embedded)
+        distances = cdist(points, self.cluster_centers_)
         return np.asarray(distances.argmin(axis=1))
 
 

@@ -1,15 +1,21 @@
-"""What every estimator shares: its parameters, copies, what is saved, and its HTML."""
+"""What every estimator shares: parameters, copies, HTML, and fits that happen wholly or not at all.
+
+Every estimator says `@fit_method` above its `fit`, `@all_or_nothing` above other methods that fit,
+and `@with_usual_errors` above those that users call on a fitted estimator.
+"""
 
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
+import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import Tags, estimator_html_repr
 
 from nysboost.kernels import Kernel
@@ -17,6 +23,15 @@ from nysboost.numerics.arrays import Array
 from nysboost.numerics.budget import MAX_MEMORY, Budget
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.parameters import RandomState
+from nysboost.numerics.progress import Progress, report_progress
+
+Method = TypeVar("Method", bound=Callable[..., object])
+
+PARTS = 100
+"""A callback of scikit-learn hears of a fit in so many parts."""
+
+with_usual_errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+"""NumPy's own settings, under which the library is tested."""
 
 KernelLike = str | Kernel | Callable[..., Array]
 
@@ -42,14 +57,15 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         >>> nb.Nystroem(nb.Matern(nu=1.5)).set_params(kernel__nu=2.5).kernel
         Matern(nu=2.5)
         """
-        own = {name: value for name, value in params.items() if not name.startswith("kernel__")}
-        super().set_params(**own)
+        own = {}
+        changed = {}
+        for name, value in params.items():
+            if name.startswith("kernel__"):
+                changed[name.removeprefix("kernel__")] = value
+            else:
+                own[name] = value
 
-        changed = {
-            name.removeprefix("kernel__"): value
-            for name, value in params.items()
-            if name.startswith("kernel__")
-        }
+        super().set_params(**own)
         if changed:
             self.kernel = self._changed_kernel(changed)
         return self
@@ -81,7 +97,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copied = copy.copy(self)
         memo[id(self)] = copied
-        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        attributes = copy.deepcopy(self.__dict__, memo)
+        copied.__dict__.update(attributes)
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
@@ -133,3 +150,80 @@ class KernelEstimator(Estimator):
         tags.input_tags.pairwise = self._precomputed()
         tags.input_tags.sparse = not self._precomputed()
         return tags
+
+
+# Fits
+
+
+def fit_method(fit: Method) -> Method:
+    """Let a `fit` happen wholly or not at all, and let progress bars and callbacks follow it."""
+    return all_or_nothing(report_fit(fit))
+
+
+def all_or_nothing(fit: Method) -> Method:
+    """Restore the estimator as it was before a call that fails or is interrupted."""
+    careful = with_usual_errors(fit)
+
+    @functools.wraps(fit)
+    def guarded(self: BaseEstimator, *args: object, **kwargs: object) -> object:
+        before = dict(vars(self))
+        try:
+            return careful(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast("Method", guarded)
+
+
+def report_fit(fit: Method) -> Method:
+    """Let the `verbose` of a fit, and scikit-learn's callbacks, follow its progress."""
+
+    @functools.wraps(fit)
+    def reported(self: Any, X: object, y: object = None, *args: object, **kwargs: object) -> object:
+        title = type(self).__name__
+        if not _awaits_callbacks(self):
+            with report_progress(title, self.verbose):
+                return fit(self, X, y, *args, **kwargs)
+
+        parts = CallbackParts(self, {"X": X, "y": y})
+        with report_progress(title, self.verbose, parts.follow):
+            fitted = fit(self, X, y, *args, **kwargs)
+        parts.end()
+        return fitted
+
+    return cast("Method", with_callbacks(reported))
+
+
+def _awaits_callbacks(estimator: BaseEstimator) -> bool:
+    """Whether callbacks were given; a fit inside a fit has told them already."""
+    has_callbacks = hasattr(estimator, "_skl_callbacks")
+    has_parent = hasattr(estimator, "_parent_callback_ctx")
+    is_inside = hasattr(estimator, "_callback_fit_ctx")
+    return (has_callbacks or has_parent) and not is_inside
+
+
+class CallbackParts:
+    """The parts of a fit, of which scikit-learn's callbacks are told one by one."""
+
+    def __init__(self, estimator: Any, data: Mapping[str, object]) -> None:
+        self.estimator = estimator
+        self.data = data
+        self.told = 0
+        self.task = estimator._init_callback_context(max_subtasks=PARTS)
+        self.task.call_on_fit_task_begin(estimator=estimator, **data)
+
+    def follow(self, progress: Progress) -> None:
+        """Tell of the parts that have been done since the last call."""
+        while self.told < int(PARTS * progress.share):
+            self.told += 1
+            part = self.task.subcontext(task_name="part")
+            part.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+            part.call_on_fit_task_end(estimator=self.estimator, **self.data)
+
+    def end(self) -> None:
+        """Tell that the fit is done."""
+        self.task.call_on_fit_task_end(
+            estimator=self.estimator, **self.data, reconstruction_attributes=dict
+        )

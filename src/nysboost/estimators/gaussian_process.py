@@ -13,8 +13,7 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.estimators.estimator import KernelLike
-from nysboost.estimators.fitting import fit_method, with_usual_errors
+from nysboost.estimators.estimator import KernelLike, fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
@@ -108,13 +107,13 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
         self.classes_, codes = find_classes(labels)
         self.class_weight_ = compute_class_weights(self.class_weight, self.classes_, labels)
 
-        # One problem a class against the rest; of two classes one is enough
+        # one problem a class against the rest; of two classes one is enough
         problems = np.arange(len(self.classes_))
         if len(self.classes_) == 2:
             problems = problems[1:]
         signs = np.where(codes[:, None] == problems, 1.0, -1.0)
 
-        # The mode: u = √variance · w minimises ½‖u‖² + variance · Σ log(1 + exp(−y f)), on
+        # the mode: u = √variance · w minimises ½‖u‖² + variance · Σ log(1 + exp(−y f)), on
         # features without the factor √variance
         objective = Objective(Logistic(), self.variance, False, CONVERGED, self.max_iter)
         minimum = fit_margins(features, signs, objective)
@@ -122,9 +121,10 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
         self.n_iter_ = minimum.n_iter
         self.coef_ = u / np.sqrt(self.variance)
 
-        # The covariance A⁻¹, with A = variance · Fᵀ diag(π(1 − π)) F + I
+        # the covariance A⁻¹, with A = variance · Fᵀ diag(π(1 − π)) F + I
         hessian = features.fold(_hessian, u)
-        self.covariance_ = np.linalg.inv(self.variance * hessian + np.eye(u.shape[1]))
+        A = self.variance * hessian + np.eye(u.shape[1])
+        self.covariance_ = np.linalg.inv(A)
         return self
 
     @with_usual_errors
@@ -152,14 +152,17 @@ def _probabilities(model: GaussianProcessClassifier, X: Array) -> Floats:
     # P(y = 1) = ∫ σ(f) N(f; φᵀw, φᵀA⁻¹φ + unseen) df of each problem, by quadrature
     columns = []
     for w, covariance in zip(model.coef_, model.covariance_, strict=True):
-        seen = np.maximum(((F @ covariance) * F).sum(axis=1), 0)
+        products = (F @ covariance) * F
+        seen = np.maximum(products.sum(axis=1), 0)
         deviation = np.sqrt(seen + unseen)
-        latent = (F @ w)[:, None] + deviation[:, None] * NODES
+        mean = F @ w
+        latent = mean[:, None] + deviation[:, None] * NODES
         columns.append(expit(latent) @ (MASSES / MASSES.sum()))
     probabilities = np.column_stack(columns)
     if len(model.classes_) == 2:
         probabilities = np.hstack([1 - probabilities, probabilities])
 
+    # Bayes' rule with the classes as frequent as `class_weight` says
     normalised = probabilities / probabilities.sum(axis=1, keepdims=True)
     weighed = normalised * model.class_weight_
     return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
@@ -178,4 +181,8 @@ def _hessian(w: Floats, F: Array) -> Floats:
     """Return Fᵀ diag(π(1 − π)) F of a block of rows for each problem, shape (p, r, r)."""
     F = floats_on_host(F)
     curvature = Logistic().curve(F @ w.T)
-    return np.array([(F * of_problem[:, None]).T @ F for of_problem in curvature.T])
+    hessians = []
+    for of_problem in curvature.T:
+        weighed = F * of_problem[:, None]
+        hessians.append(weighed.T @ F)
+    return np.array(hessians)

@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
+from nysboost.estimators.estimator import all_or_nothing, fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.features.factor import Factor
 from nysboost.kernels import Gaussian
@@ -104,31 +104,36 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         features = self._fit_features(X)
         n = features.shape[0]
 
-        # The covariance of the features, FᵀF / n − μ μᵀ, and its eigenvectors, largest first
-        sums = features.fold(_sum_and_products) / n
-        self.mean_ = sums[0]
-        covariance = sums[1:] - np.outer(self.mean_, self.mean_)
+        # the covariance of the features, FᵀF / n − μ μᵀ
+        means = features.fold(_sum_and_products) / n
+        self.mean_ = means[0]
+        covariance = means[1:] - np.outer(self.mean_, self.mean_)
+
+        # its eigenvectors with variance beyond rounding, largest first
         variances, vectors = np.linalg.eigh(covariance)
         variances = variances[::-1]
         vectors = vectors[:, ::-1]
-
-        # Components with variance beyond rounding
-        floor = len(variances) * EPS * max(variances[0], 0.0)
-        n_nonzero = int(np.count_nonzero(variances > floor))
-        k = min(self.n_components or len(variances), max(1, n_nonzero))
+        k = self._count_components(variances)
         self._n_features_out = k
         self.components_ = fix_signs(vectors[:, :k]).T
         self.eigenvalues_ = n * np.maximum(variances[:k], 0)
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
 
-        # All the variance there is: the mean of k(x, x), less ‖μ‖²
-        squared_lengths = floats_on_host(features.gram.diag())
-        total = float(squared_lengths.mean()) - float(self.mean_ @ self.mean_)
+        # all the variance there is: the mean of k(x, x), less ‖μ‖²
+        mean_diagonal = float(floats_on_host(features.gram.diag()).mean())
+        total = mean_diagonal - float(self.mean_ @ self.mean_)
         self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, TINY))
 
         if self.fit_inverse_transform:
             self._learn_pre_images(features)
         return self
+
+    def _count_components(self, variances: Floats) -> int:
+        """Return how many of the variances, largest first, are asked for and beyond rounding."""
+        r = len(variances)
+        floor = r * EPS * max(variances[0], 0.0)
+        n_nonzero = int(np.count_nonzero(variances > floor))
+        return min(self.n_components or r, max(1, n_nonzero))
 
     @all_or_nothing
     def fit_transform(self, X: TableLike, y: object = None) -> Array:
@@ -140,9 +145,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         """Return the components of rows, as in `Nystroem.transform`, centred as in fit: (n, k)."""
         check_is_fitted(self)
         F: Array = self.features_.transform(X)
-        components = self.components_.T
-        mean = self.mean_ @ components
-        return F @ like(components, F) - like(mean, F)
+        components = like(self.components_.T, F)
+        mean = like(self.mean_ @ self.components_.T, F)
+        return F @ components - mean
 
     @available_if(_learns_pre_images)  # type: ignore[untyped-decorator,unused-ignore]
     @with_usual_errors
@@ -159,35 +164,39 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         Φ is a Gaussian kernel's, as wide as the components are apart, with the landmarks of a
         uniform sample, and the components themselves.
         """
+        # T, the components of all rows, and landmarks among them
         k = len(self.components_)
         projected = features.map(_project, (self.mean_, self.components_), k)
         T = floats_on_host(gather(projected))
-        self._pre_map = Nystroem(
+        pre_map = Nystroem(
             Gaussian(sigma="median"),
             method="uniform",
             n_components=min(len(T), self.n_landmarks or DEFAULT_COMPONENTS),
             max_memory=self.max_memory,
             random_state=self.random_state,
-        ).set_output(transform="default")
-        self._pre_map.fit(T)
+        )
+        self._pre_map = pre_map.set_output(transform="default").fit(T)
 
-        # The normal equations (ΦᵀΦ + αI) B = Φᵀ(X − X̄), summed in one pass. The last column of Φ
-        # is one, so that its products are sums over rows.
+        # ΦᵀΦ and ΦᵀX in one pass; the last column of Φ is one, and its products are sums of rows
         width = self._pre_image_features(T[:1]).shape[1]
         task = BlockTask("pre-images", _products_with_rows, self._pre_image_features)
-        sums = features.rows.fold(task, np.add, T)
-        normal = sums[:, :width]
-        right = sums[:, width:]
+        products = features.rows.fold(task, np.add, T)
+        normal = products[:, :width]
+        right = products[:, width:]
+
+        # (ΦᵀΦ + αI) B = Φᵀ(X − X̄)
         self._centre = right[-1] / len(T)
         right -= np.outer(normal[-1], self._centre)
-        self.pre_images_ = np.linalg.solve(normal + self.alpha * np.eye(width), right)
+        ridge = self.alpha * np.eye(width)
+        self.pre_images_ = np.linalg.solve(normal + ridge, right)
 
     def _pre_image_features(self, T: Floats) -> Floats:
         """Return Φ, the features from which pre-images are linear, (n, landmarks + k + 1)."""
-        scale = np.sqrt(np.maximum(self.explained_variance_, TINY))
         mapped = floats_on_host(self._pre_map.transform(T))
+        scale = np.sqrt(np.maximum(self.explained_variance_, TINY))
+        linear = np.asarray(T) / scale
         ones = np.ones((len(T), 1))
-        return np.hstack([mapped, np.asarray(T) / scale, ones])
+        return np.hstack([mapped, linear, ones])
 
 
 # What passes do to a block of features: plain functions, which can be pickled for workers

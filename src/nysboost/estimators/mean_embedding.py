@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from nysboost.estimators.estimator import KernelLike
-from nysboost.estimators.fitting import fit_method, with_usual_errors
+from nysboost.estimators.estimator import KernelLike, fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.features.factor import Factor
 from nysboost.kernels import Gaussian
@@ -29,6 +28,9 @@ from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, 
 from nysboost.tables.rows import CHECKS, fit_codes
 from nysboost.tables.schema import Schema
 from nysboost.tables.summaries import summarise_columns
+
+ROUNDING = 1e-12
+"""Statistics of equal divisions differ by this share at most."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -174,12 +176,13 @@ def mmd_test(
     for name in options:
         if name not in known:
             raise TypeError(unknown("option of mmd_test", name, sorted(known)))
+
     if kernel is None:
         kernel = _default_kernel(options)
     rng = make_rng(random_state)
     options = {"method": "uniform", "n_components": None, "random_state": rng, **options}
 
-    # Both samples in one table, in random order, so that the choice of landmarks does not depend
+    # both samples in one table, in random order, so that the choice of landmarks does not depend
     # on which sample a row belongs to
     x, y = _as_two_arrays(X, Y)
     n = x.shape[0]
@@ -187,19 +190,21 @@ def mmd_test(
     pooled = _stack(x, y)[order]
     in_x = order < n
 
-    # The statistic, and how many random divisions of the rows have one at least as large
     with report_progress("mmd_test", options.get("verbose")):
         embedding = Nystroem(kernel, **options).fit(pooled)
         features = Factor(embedding.approximation_.gram, embedding._transform)
-        observed = _discrepancies(features, in_x[None, :])[0]
-        threshold = observed * (1 - 1e-12)
-        n_at_once = max(1, as_bytes(embedding.max_memory) // (16 * len(order)))
+        statistic = float(_discrepancies(features, in_x[None, :])[0])
+
+        # how many random divisions of the rows have a statistic at least as large
+        threshold = statistic * (1 - ROUNDING)
+        most = max(1, as_bytes(embedding.max_memory) // (16 * len(order)))
         n_larger = 0
-        for first in track(range(0, n_permutations, n_at_once)):
-            size = min(n_at_once, n_permutations - first)
+        for first in track(range(0, n_permutations, most)):
+            size = min(most, n_permutations - first)
             permuted = rng.permuted(np.tile(in_x, (size, 1)), axis=1)
-            n_larger += int(np.sum(_discrepancies(features, permuted) >= threshold))
-    return TwoSampleResult(float(observed), (n_larger + 1) / (n_permutations + 1))
+            larger = _discrepancies(features, permuted) >= threshold
+            n_larger += int(larger.sum())
+    return TwoSampleResult(statistic, (n_larger + 1) / (n_permutations + 1))
 
 
 def _default_kernel(options: Mapping[str, object]) -> KernelLike:
@@ -231,11 +236,12 @@ def _encode_together(X: TableLike, Y: TableLike) -> tuple[Array, Array]:
     """Return the numbers of two data frames, with the codes of both."""
     names = list_column_names(X)
     refuse_unknown(names, list_column_names(Y), "Y")
-    frames = [to_narwhals(frame).select(names).to_native() for frame in (X, Y)]
-    summaries = [summarise_columns(frame) for frame in frames]
+    first = to_narwhals(X).select(names).to_native()
+    second = to_narwhals(Y).select(names).to_native()
+
+    summaries = [summarise_columns(first), summarise_columns(second)]
     codes = Codes.of(Schema.from_summaries(summaries, "refuse", named=True))
-    x, y = (codes(frame, missing="refuse") for frame in frames)
-    return x, y
+    return codes(first, missing="refuse"), codes(second, missing="refuse")
 
 
 def _stack(x: Any, y: Any) -> Any:
@@ -248,11 +254,13 @@ def _stack(x: Any, y: Any) -> Any:
 def _discrepancies(features: Factor, in_x: NDArray[np.bool_]) -> Floats:
     """Return ‖μ̂_X − μ̂_Y‖² for each row of a mask that says which rows are X, in one pass."""
     sums = features.fold(_sums_and_part, None, in_x.T.astype(np.float64))
-    total = sums[0]
+    of_all = sums[0]
     of_x = sums[1:]
+    of_y = of_all - of_x
+
     n_x = in_x.sum(axis=1, keepdims=True)
     n_y = in_x.shape[1] - n_x
-    difference = of_x / n_x - (total - of_x) / n_y
+    difference = of_x / n_x - of_y / n_y
     return np.asarray((difference**2).sum(axis=1))
 
 

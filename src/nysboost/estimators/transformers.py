@@ -260,7 +260,8 @@ class BoostedNystroem(_Mixture):
 
     def _method(self) -> str:
         known = ("joint", *VARIANTS, *JOINT_VARIANTS)
-        if self.variant in known or (isinstance(self.variant, str) and is_variant(self.variant)):
+        has_letters = isinstance(self.variant, str) and is_variant(self.variant)
+        if self.variant in known or has_letters:
             return self.variant
         if self.variant in KERNELS:
             msg = f"{self.variant!r} is a kernel, no boosting variant: kernel={self.variant!r}."
@@ -288,10 +289,15 @@ class FeatureBasedEstimator(KernelEstimator):
         for name in ("n_landmarks", "n_components"):  # the latter of those that have it
             if getattr(self, name, None) is not None:
                 require_count(name, getattr(self, name))
-        own = {f.name: getattr(self, f.name) for f in fields(FeatureBasedEstimator)} | given
-        own["n_components"] = own.pop("n_landmarks")
-        self.features_ = Nystroem(**own).set_output(transform="default").fit(X)
+
+        # the parameters that both have; `n_components` of the transformer are landmarks
+        shared = {each.name: getattr(self, each.name) for each in fields(FeatureBasedEstimator)}
+        shared |= given
+        shared["n_components"] = shared.pop("n_landmarks")
+        transformer = Nystroem(**shared).set_output(transform="default")
+        self.features_ = transformer.fit(X)
+
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.features_, name):
-                setattr(self, name, getattr(self.features_, name))
-        return Factor(self.features_.approximation_.gram, self.features_._transform)
+            if hasattr(transformer, name):
+                setattr(self, name, getattr(transformer, name))
+        return Factor(transformer.approximation_.gram, transformer._transform)

@@ -12,7 +12,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
+from nysboost.estimators.estimator import all_or_nothing, fit_method, with_usual_errors
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.calibration import calibrate
 from nysboost.learn.input import TrainingTable

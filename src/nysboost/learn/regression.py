@@ -13,7 +13,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
+from nysboost.estimators.estimator import all_or_nothing, fit_method, with_usual_errors
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.distribution import MARGIN, calibrate_distribution
 from nysboost.learn.input import SMALLEST, TrainingTable
