@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from nysboost.paper import presets
-from nysboost.paper.ledger import Results
 from nysboost.paper.presets import Preset
 from nysboost.paper.replicate import METHODS
+from nysboost.paper.results import Results
 
 
 def tiny(**changes: Any) -> Preset:

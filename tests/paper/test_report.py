@@ -10,9 +10,9 @@ from scipy import stats
 import nysboost as nb
 from nysboost.compare.page import render
 from nysboost.paper import figures, ledger, presets, report
-from nysboost.paper.ledger import compare_means, correct
 from nysboost.paper.presets import Reading
 from nysboost.paper.report import About
+from nysboost.paper.results import compare_means, correct
 from nysboost.paper.statements import Side
 from paper.helpers import good_boosting, level, made_up
 

@@ -16,15 +16,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nysboost.numerics.arrays import Floats
 from nysboost.numerics.messages import unknown
 from nysboost.paper import read_toml
 from nysboost.rows.files import write_npz
 from nysboost.user_error import UserError, import_optional
+
+Stored: TypeAlias = NDArray[Any]
+"""Points as a file holds them, (n, d), of any type of numbers."""
+
+Parse: TypeAlias = Callable[[Sequence[Path]], Stored]
+"""Downloaded files ↦ the points in them."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class Dataset:
     title: str
     points: int
     dimension: int
-    parse: Callable[[Sequence[Path]], Any]
+    parse: Parse
     preparation: str = "as distributed"
     file: str = ""
     downloads: Mapping[str, str] = field(default_factory=dict)
@@ -53,39 +60,52 @@ class Points:
     """
 
     name: str
-    values: NDArray[Any] | None
-    shift: Any
-    scale: Any
+    values: Stored | None
     source: str
+    shift: float | Floats = 0.0
+    scale: float | Floats = 1.0
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Return n points drawn without replacement, as float64 features."""
         if self.values is None:
             return rng.standard_normal((n, 2))
-        if n > len(self.values):
-            raise UserError(f"{n} points are asked for, but {self.source} has {len(self.values)}.")
-        chosen = np.sort(rng.choice(len(self.values), size=n, replace=False))
-        features: NDArray[np.float64]
-        features = (self.values[chosen].astype(np.float64) - self.shift) / self.scale
+        available = len(self.values)
+        if n > available:
+            raise UserError(f"{n} points are asked for, but {self.source} has {available}.")
+
+        chosen = np.sort(rng.choice(available, size=n, replace=False))
+        drawn = self.values[chosen].astype(np.float64)
+        features: Floats = (drawn - self.shift) / self.scale
         return features
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Points and dimension."""
-        return (1000, 2) if self.values is None else self.values.shape
+        if self.values is None:
+            return (1000, 2)
+        return self.values.shape
 
     def fingerprint(self) -> str:
         """Return a digest of the values, so that other data never count as the same."""
         if self.values is None:
             return self.name
-        content = hashlib.sha256(np.ascontiguousarray(self.values).data).hexdigest()[:16]
-        return f"{self.name} {self.values.shape} {content}"
+        return f"{self.name} {self.values.shape} {_digest(self.values)[:16]}"
+
+
+def _digest(values: Stored) -> str:
+    """Return the SHA-256 of an array's content."""
+    return hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
 
 
 def list_folders(data_dir: Path | None) -> list[Path]:
     """Return the folders in which data sets are looked for, in order."""
+    folders = []
     given = data_dir or os.environ.get("NYSBOOST_DATA")
-    return [*([Path(given)] if given else []), *([_cache()] if find_spec("platformdirs") else [])]
+    if given:
+        folders.append(Path(given))
+    if find_spec("platformdirs"):
+        folders.append(_cache())
+    return folders
 
 
 def _cache() -> Path:
@@ -94,8 +114,11 @@ def _cache() -> Path:
 
 def find(name: str, data_dir: Path | None) -> Path | None:
     """Return the file of a data set, or None if it is in no folder."""
-    file = DATASETS[name].file
-    return next((f / file for f in list_folders(data_dir) if (f / file).is_file()), None)
+    for folder in list_folders(data_dir):
+        path = folder / DATASETS[name].file
+        if path.is_file():
+            return path
+    return None
 
 
 def load(
@@ -105,24 +128,28 @@ def load(
     if name not in DATASETS:
         raise UserError(unknown("data set", name, DATASETS))
     if name == "simulation":
-        return Points(name, None, 0.0, 1.0, "drawn anew")
+        return Points(name, None, "drawn anew")
     if name == "digits":
         from sklearn.datasets import load_digits
 
-        return Points(name, load_digits().data.astype(np.uint8), 0.0, 1.0, "scikit-learn")
+        return Points(name, load_digits().data.astype(np.uint8), "scikit-learn")
+
     if data_dir is not None and not data_dir.is_dir():
         raise UserError(f"The data folder {data_dir} does not exist.")
     path = find(name, data_dir) or _download(name, data_dir, say)
-    values, preparation = _read(path), DATASETS[name].preparation
-    shift: Any = 0.0
-    scale: Any = 255.0 if preparation == "divided by 255" else 1.0
-    if preparation == "columns standardised":
-        shift, scale = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-        scale[scale == 0] = 1.0
-    return Points(name, values, shift, scale, str(path))
+    values = _read(path)
+    match DATASETS[name].preparation:
+        case "divided by 255":
+            return Points(name, values, str(path), scale=255.0)
+        case "columns standardised":
+            mean = values.mean(axis=0, dtype=np.float64)
+            deviation = values.std(axis=0, dtype=np.float64)
+            deviation[deviation == 0] = 1.0  # constant columns become 0
+            return Points(name, values, str(path), mean, deviation)
+    return Points(name, values, str(path))
 
 
-def draw(name: str, most: int, seed: int, data_dir: Path | None) -> tuple[NDArray[np.float64], int]:
+def draw(name: str, most: int, seed: int, data_dir: Path | None) -> tuple[Floats, int]:
     """Return at most so many points of a data set, drawn at random, and how many it has."""
     stored = load(name, data_dir)
     n = stored.shape[0]
@@ -131,30 +158,39 @@ def draw(name: str, most: int, seed: int, data_dir: Path | None) -> tuple[NDArra
 
 def list_all(data_dir: Path | None = None) -> list[dict[str, str]]:
     """Return a row for each data set: its size in the paper, and where its file was found."""
-    missing = "not found; downloaded when needed"
-    return [
-        {
-            "name": name, "data set": d.title,
-            "points × dimension": f"{d.points:,} × {d.dimension}", "features": d.preparation,
-            "found": str(find(name, data_dir) or missing) if d.file else "built in",
+    rows = []
+    for name, dataset in DATASETS.items():
+        found = "built in"
+        if dataset.file:
+            found = str(find(name, data_dir) or "not found; downloaded when needed")
+        row = {
+            "name": name,
+            "data set": dataset.title,
+            "points × dimension": f"{dataset.points:,} × {dataset.dimension}",
+            "features": dataset.preparation,
+            "found": found,
         }
-        for name, d in DATASETS.items()
-    ]  # fmt: skip
+        rows.append(row)
+    return rows
 
 
-def _read(path: Path) -> NDArray[Any]:
+def _read(path: Path) -> Stored:
     """Read X of a ``.npz`` file; its first ``n_train`` rows if the paper uses only those."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            values: NDArray[Any] = arrays["X"]
-            train_only = path.name == DATASETS["ijcnn"].file and "n_train" in arrays
-            rows = int(arrays["n_train"]) if train_only else len(values)
+            values: Stored = arrays["X"]
+            rows = len(values)
+            if path.name == DATASETS["ijcnn"].file and "n_train" in arrays:
+                rows = int(arrays["n_train"])
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
         message = f"{path} cannot be read as a .npz file with an array X ({error})."
         raise UserError(message) from error
+
     if values.ndim != 2 or values.dtype.kind not in "fiub":
-        message = f"X in {path} must be a matrix of numbers; it is {values.dtype} of shape "
-        raise UserError(f"{message}{values.shape}.")
+        raise UserError(
+            f"X in {path} must be a matrix of numbers; it is {values.dtype} of shape "
+            f"{values.shape}."
+        )
     return np.ascontiguousarray(values[:rows])
 
 
@@ -174,15 +210,12 @@ def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> P
 
 def fetch(dataset: Dataset, path: Path) -> Path:
     """Download a data set and return the ``.npz`` file that it becomes."""
-    pooch = import_optional("pooch")
-    raw, how = [], {"path": path.parent / "raw", "progressbar": find_spec("tqdm") is not None}
-    for address, checksum in dataset.downloads.items():
-        try:
-            raw.append(Path(pooch.retrieve(address, checksum or None, **how)))
-        except Exception as error:  # pooch lets through whatever its HTTP library raises
-            raise UserError(f"{address} gave {type(error).__name__}.") from error
+    raw = [
+        _retrieve(address, checksum, path.parent / "raw")
+        for address, checksum in dataset.downloads.items()
+    ]
     values = np.ascontiguousarray(dataset.parse(raw))
-    found = hashlib.sha256(values.data).hexdigest()
+    found = _digest(values)
     if dataset.digest not in ("", found):
         for file in raw:
             file.unlink(missing_ok=True)
@@ -191,27 +224,41 @@ def fetch(dataset: Dataset, path: Path) -> Path:
     return path
 
 
-def parse_mnist(paths: Sequence[Path]) -> NDArray[Any]:
+def _retrieve(address: str, checksum: str, folder: Path) -> Path:
+    """Download one file, unless it is there."""
+    pooch = import_optional("pooch")
+    shows_progress = find_spec("tqdm") is not None
+    try:
+        file = pooch.retrieve(address, checksum or None, path=folder, progressbar=shows_progress)
+    except Exception as error:  # pooch lets through whatever its HTTP library raises
+        raise UserError(f"{address} gave {type(error).__name__}.") from error
+    return Path(file)
+
+
+def parse_mnist(paths: Sequence[Path]) -> Stored:
     """Read image files of the IDX format: after 16 bytes, 28 × 28 pixels of each image."""
     parts = [gzip.decompress(path.read_bytes())[16:] for path in paths]
     return np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, 28 * 28)
 
 
-def parse_glove(paths: Sequence[Path]) -> NDArray[Any]:
+def parse_glove(paths: Sequence[Path]) -> Stored:
     """Read the 300-dimensional vectors out of the archive."""
     with zipfile.ZipFile(paths[0]) as archive, archive.open("glove.6B.300d.txt") as file:
-        lines = io.TextIOWrapper(file, encoding="utf-8")
-        # A word can hold spaces, so the numbers are counted from the right.
-        return np.stack([np.array(line.rsplit(" ", 300)[1:], dtype=np.float32) for line in lines])
+        vectors = []
+        for line in io.TextIOWrapper(file, encoding="utf-8"):
+            # a word can hold spaces, so the numbers are counted from the right
+            numbers = line.rsplit(" ", 300)[1:]
+            vectors.append(np.array(numbers, dtype=np.float32))
+    return np.stack(vectors)
 
 
-def parse_integers(paths: Sequence[Path], dtype: type[np.integer[Any]]) -> NDArray[Any]:
+def parse_integers(paths: Sequence[Path], dtype: type[np.integer[Any]]) -> Stored:
     """Read files of comma-separated integers, one after the other; the last column is the label."""
-    parts = [np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2)[:, :-1] for path in paths]
-    return np.concatenate(parts)
+    parts = [np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2) for path in paths]
+    return np.concatenate(parts)[:, :-1]
 
 
-def parse_ijcnn(paths: Sequence[Path]) -> NDArray[Any]:
+def parse_ijcnn(paths: Sequence[Path]) -> Stored:
     """Read the LIBSVM file of the 49,990 training points."""
     from sklearn.datasets import load_svmlight_file
 
@@ -219,7 +266,11 @@ def parse_ijcnn(paths: Sequence[Path]) -> NDArray[Any]:
     return np.ascontiguousarray(X.toarray(), dtype=np.float32)
 
 
-_PARSE: dict[str, Callable[[Sequence[Path]], Any]] = {
+def _nothing(_: Sequence[Path]) -> Stored:
+    return np.empty((0, 0))
+
+
+_PARSE: dict[str, Parse] = {
     "mnist": parse_mnist,
     "glove": parse_glove,
     "covertype": partial(parse_integers, dtype=np.int16),
@@ -227,6 +278,6 @@ _PARSE: dict[str, Callable[[Sequence[Path]], Any]] = {
     "pendigits": partial(parse_integers, dtype=np.uint8),
 }
 DATASETS = {
-    name: Dataset(parse=_PARSE.get(name, list), **table)
+    name: Dataset(parse=_PARSE.get(name, _nothing), **table)
     for name, table in read_toml("datasets.toml").items()
 }

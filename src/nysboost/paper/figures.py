@@ -11,9 +11,9 @@ import numpy as np
 
 from nysboost._version import SOFTWARE
 from nysboost.compare.charts import BLACK, COLOURS, STYLE
-from nysboost.paper.ledger import Results
 from nysboost.paper.presets import Reading
 from nysboost.paper.replicate import BASELINE
+from nysboost.paper.results import Results
 from nysboost.rows.files import atomic_file
 from nysboost.user_error import import_optional
 

@@ -1,22 +1,22 @@
-"""The results of presets, what statistics say of them, and the ledger: which statements hold."""
+"""The ledger: which of the paper's statements hold."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from nysboost.numerics.arrays import Floats
-from nysboost.paper import presets
-from nysboost.paper.presets import Preset, Reading
-from nysboost.paper.replicate import BASELINE
-from nysboost.paper.statements import STATEMENTS, Bound, Comparison, Side, Statement
+from nysboost.paper.presets import Reading
+from nysboost.paper.results import Results, compare_means, correct
+from nysboost.paper.statements import STATEMENTS, Bound, Comparison, Statement
+
+Mask: TypeAlias = NDArray[np.bool_]
+Test: TypeAlias = Literal["Welch", "paired"]
 
 TIE = 0.02
 """Two means are tied if they differ by less than this share: a fifth of what counts as close."""
@@ -35,135 +35,6 @@ HOW_DECIDED = (
     "decide with a chance of 80 %. Where Welch's test finds no clear answer the paired one may: "
     "methods share the points of a replicate."
 )
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What is said of one method under one reading, at each number of learners.
-
-    Arrays have shape (len(counts),). `p_value` is of the one-sided Welch test of "smaller than
-    ensemble-ridge", `holm` corrects it over all methods and counts; NaN for that baseline.
-    `to_match` is the least number of learners that reaches ensemble-ridge with the most.
-    """
-
-    method: str
-    mean: Floats
-    standard_error: Floats
-    median: Floats
-    p_value: Floats
-    holm: Floats
-    to_match: int | None
-
-
-@dataclass(frozen=True)
-class Results:
-    """All values of a preset, by reading and method, as (replicates, counts) arrays.
-
-    `properties` have shape (replicates,).
-    """
-
-    preset: Preset
-    methods: tuple[str, ...]
-    seed: int
-    values: Mapping[Reading, dict[str, Floats]]
-    properties: Mapping[str, Floats] = field(default_factory=dict)
-    made_with: tuple[str, ...] = ()
-    libraries: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The numbers of learners measured."""
-        return self.preset.counts
-
-    @property
-    def has_paper_sizes(self) -> bool:
-        """Whether the preset is one of the paper's, with all its points and learners."""
-        name = self.preset.name
-        return name in presets.ORDER and self.preset.settings() == presets.load(name).settings()
-
-    def sample(self, reading: Reading, side: Side) -> Floats | None:
-        """Return one value for each replicate, or None if it was not measured."""
-        values = self.values.get(reading, {}).get(side.method)
-        if values is None or side.n_learners not in self.counts:
-            return None
-        found: Floats = values[:, self.counts.index(side.n_learners)]
-        return None if np.isnan(found).any() else found
-
-    def summaries(self, reading: Reading) -> list[Summary]:
-        """Return a summary of each method, in the order of the methods."""
-        values = self.values[reading]
-        base = values[BASELINE]
-
-        p_values = np.full((len(values), len(self.counts)), np.nan)
-        for row, method in enumerate(values):
-            if method != BASELINE:
-                p_values[row] = compare_means(values[method], base)[1]
-                p_values[row, np.isnan(values[method]).any(axis=0)] = np.nan
-        corrected = correct(p_values)
-
-        target = base[:, -1].mean() if self.preset.measure == "error" else -np.inf
-        found = []
-        for row, (method, mine) in enumerate(values.items()):
-            n = len(mine)
-            mean = mine.mean(axis=0)
-            deviation = mine.std(axis=0, ddof=1) if n > 1 else np.full_like(mean, np.nan)
-            reached = np.flatnonzero(mean <= target)
-            summary = Summary(
-                method,
-                mean,
-                standard_error=deviation / np.sqrt(n),
-                median=np.median(mine, axis=0),
-                p_value=p_values[row],
-                holm=corrected[row],
-                to_match=self.counts[reached[0]] if reached.size else None,
-            )
-            found.append(summary)
-        return found
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the summaries under every reading, a record for each number of learners."""
-        return [
-            {
-                "preset": self.preset.name,
-                "reading": str(reading),
-                "method": summary.method,
-                "learners": count,
-                "replicates": self.preset.replicates,
-                "mean": summary.mean[i],
-                "standard_error": summary.standard_error[i],
-                "median": summary.median[i],
-                "p_value": summary.p_value[i],
-                "holm": summary.holm[i],
-            }
-            for reading in self.preset.readings
-            for summary in self.summaries(reading)
-            for i, count in enumerate(self.counts)
-        ]
-
-
-def compare_means(first: Floats, second: Floats, paired: bool = False) -> tuple[Floats, Floats]:
-    """Return t and p-value of the one-sided test that the first sample has the smaller mean.
-
-    Samples have shape (replicates, ...). Unless `paired`, the test is Welch's. Without evidence
-    (one replicate, or constants that are equal), t is 0 and the p-value 1/2.
-    """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of constants, and of one replicate
-        if paired:
-            found = stats.ttest_rel(first, second, alternative="less")
-        else:
-            found = stats.ttest_ind(first, second, equal_var=False, alternative="less")
-    return np.nan_to_num(found.statistic), np.nan_to_num(found.pvalue, nan=0.5)
-
-
-def correct(p_values: Floats) -> Floats:
-    """Return Holm's step-down adjusted p-values, in the shape of the given ones; NaN stays NaN."""
-    adjusted = np.full_like(p_values, np.nan)
-    known = int(np.sum(~np.isnan(p_values)))
-    places = np.argsort(p_values, axis=None)[:known]  # NaN come last
-    scaled = p_values.flat[places] * np.arange(known, 0, -1)
-    adjusted.flat[places] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    return adjusted
 
 
 @dataclass(frozen=True)
@@ -186,7 +57,7 @@ class Decision:
 
     `lacks` are presets that it needs; `counts` says how many comparisons "hold", are "reversed",
     "tied" and "open"; `weakest` is the one furthest from holding, in words; `rests_on` is the test
-    that decided, "Welch" or "paired"; `would_decide` is the number of replicates that would.
+    that decided; `would_decide` is the number of replicates that would.
     """
 
     statement: Statement
@@ -224,13 +95,15 @@ LACKS = "data missing"
 def decide(statement: Statement, results: Mapping[str, Results], reading: Reading) -> Decision:
     """Decide a statement under one reading, from the results of all presets that it needs."""
     measured: list[Measured] = []
-    lacks: dict[str, None] = {}
+    lacks: list[str] = []
     for part in statement.parts:
-        found = _measure(part, results.get(part.preset), reading)
-        if found is None:
-            lacks[part.preset] = None
-        else:
+        found = None
+        if part.preset in results:
+            found = _measure(part, results[part.preset], reading)
+        if found is not None:
             measured.append(found)
+        elif part.preset not in lacks:
+            lacks.append(part.preset)
     if lacks:
         return Decision(statement, reading, LACKS, tuple(lacks))
 
@@ -240,15 +113,14 @@ def decide(statement: Statement, results: Mapping[str, Results], reading: Readin
     return _decide_by("paired", statement, reading, measured)
 
 
-def _measure(
-    part: Comparison | Bound, results: Results | None, reading: Reading
-) -> Measured | None:
+def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Measured | None:
     """Return both sides of a comparison, or None if one of them was not measured."""
-    if results is None:
-        return None
     if isinstance(part, Bound):
         values = results.properties.get(part.property)
-        return None if values is None else Measured(part, values, np.full(len(values), part.below))
+        if values is None:
+            return None
+        return Measured(part, values, np.full(len(values), part.below))
+
     left = results.sample(reading, part.left)
     right = results.sample(reading, part.right)
     if left is None or right is None:
@@ -273,113 +145,141 @@ class Tests:
     replicates: NDArray[np.int64]
 
 
-def _test(measured: Sequence[Measured], test: str) -> Tests:
+def _test(measured: Sequence[Measured], test: Test) -> Tests:
     """Test all comparisons, those of as many replicates at once."""
     size = len(measured)
     t, smaller, larger, tie, t_tie = np.empty((5, size))
     kinds = [(len(one.left), test == "paired" or one.always_paired) for one in measured]
     for kind in set(kinds):
-        paired = kind[1]
         mine = [i for i, other in enumerate(kinds) if other == kind]
         left = np.stack([measured[i].left for i in mine], axis=1)
         right = np.stack([measured[i].right for i in mine], axis=1)
+        paired = kind[1]
 
+        # left is smaller; left is larger
         t[mine], smaller[mine] = compare_means(left, right, paired)
         _, larger[mine] = compare_means(right, left, paired)
+
+        # they are tied: left is below (1 + TIE) right, and above (1 − TIE) right
         t_below, below = compare_means(left, (1 + TIE) * right, paired)
         t_above, above = compare_means((1 - TIE) * right, left, paired)
         tie[mine] = np.maximum(below, above)
         t_tie[mine] = np.maximum(t_below, t_above)
+
     replicates = np.array([len(one.left) for one in measured])
     return Tests(t, smaller, larger, tie, t_tie, replicates)
 
 
-def _decide_by(
-    test: str, statement: Statement, reading: Reading, measured: Sequence[Measured]
-) -> Decision:
-    """Decide a statement by one of the tests: "Welch" or "paired"."""
-    level = statement.level
-    tests = _test(measured, test)
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of each comparison, as masks of shape (comparisons,)."""
 
-    # what is known of each comparison
+    holds: Mask
+    reversed: Mask
+    tied: Mask
+
+    @property
+    def is_open(self) -> Mask:
+        """Which comparisons are not decided."""
+        return ~(self.holds | self.reversed | self.tied)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many comparisons there are of each kind."""
+        return {
+            "hold": int(self.holds.sum()),
+            "reversed": int(self.reversed.sum()),
+            "tied": int(self.tied.sum()),
+            "open": int(self.is_open.sum()),
+        }
+
+
+def _classify(statement: Statement, tests: Tests) -> Outcome:
+    """Compare p-values with the level of the statement.
+
+    Where one comparison is enough, "holds" is corrected by Holm; "reversed" always is, because one
+    reversed comparison refutes a statement.
+    """
     p_values = tests.smaller
     if statement.needs == "some":
         p_values = correct(p_values)
-    holds = p_values < level
-    against = (correct(tests.larger) < level) & ~holds
-    tied = (tests.tie < level) & ~holds & ~against
-    still_open = ~(holds | against | tied)
+    holds = p_values < statement.level
+    reverse = (correct(tests.larger) < statement.level) & ~holds
+    tied = (tests.tie < statement.level) & ~holds & ~reverse
+    return Outcome(holds, reverse, tied)
 
-    verdict = _find_verdict(statement, tests.replicates, holds, against, tied)
-    counts = {
-        "hold": int(holds.sum()),
-        "reversed": int(against.sum()),
-        "tied": int(tied.sum()),
-        "open": int(still_open.sum()),
-    }
-    if verdict == "undecided":
-        more = _replicates_to_decide(statement, tests, holds, still_open)
-        return Decision(
-            statement, reading, verdict, (), counts, _say_weakest(measured, tests), "", more
-        )
-    rests_on = "paired" if all(one.always_paired for one in measured) else test
-    return Decision(
-        statement, reading, verdict, (), counts, _say_weakest(measured, tests), rests_on
+
+def _decide_by(
+    test: Test, statement: Statement, reading: Reading, measured: Sequence[Measured]
+) -> Decision:
+    """Decide a statement by one of the tests."""
+    tests = _test(measured, test)
+    outcome = _classify(statement, tests)
+    verdict = _find_verdict(statement, int(tests.replicates.min()), outcome)
+    decision = Decision(
+        statement,
+        reading,
+        verdict,
+        counts=outcome.counts(),
+        weakest=_say_weakest(measured, tests),
     )
+    if verdict == "undecided":
+        return replace(decision, would_decide=_replicates_to_decide(statement, tests, outcome))
+    if all(one.always_paired for one in measured):
+        test = "paired"
+    return replace(decision, rests_on=test)
 
 
-def _find_verdict(
-    statement: Statement,
-    replicates: NDArray[np.int64],
-    holds: NDArray[np.bool_],
-    against: NDArray[np.bool_],
-    tied: NDArray[np.bool_],
-) -> str:
+def _find_verdict(statement: Statement, replicates: int, outcome: Outcome) -> str:
     """Return what follows for a statement from its comparisons."""
-    known = holds | against | tied
+    holds = outcome.holds
+    is_open = outcome.is_open
     if statement.needs == "most":
         half = len(holds) / 2
         if holds.sum() > half:
             return "holds"
-        return "does not hold" if (against | tied).sum() >= half else "undecided"
+        against = outcome.reversed | outcome.tied
+        return "does not hold" if against.sum() >= half else "undecided"
+
     if statement.needs == "some":
         if holds.any():
             return "holds"
-        return "does not hold" if known.all() else "undecided"
+        return "undecided" if is_open.any() else "does not hold"
 
-    has_all_replicates = (
-        statement.at_replicates is not None and replicates.min() >= statement.at_replicates
-    )
-    if against.any() or (has_all_replicates and not holds.all()):
+    # all of them
+    enough = statement.at_replicates
+    has_all_replicates = enough is not None and replicates >= enough
+    if outcome.reversed.any() or (has_all_replicates and not holds.all()):
         return "does not hold"
-    if not known.all():
+    if is_open.any():
         return "undecided"
     if holds.all():
         return "holds"
     return "holds or ties" if holds.any() else "fails only in size"
 
 
-def _replicates_to_decide(
-    statement: Statement, tests: Tests, holds: NDArray[np.bool_], still_open: NDArray[np.bool_]
-) -> int:
+def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Outcome) -> int:
     """Return how many replicates would likely decide, if means and deviations stay as they are.
 
     A statistic grows with the square root of the replicates. Each comparison is decided by what is
     clearest: that the means differ, or that they are tied.
     """
-    needed_t = stats.norm.ppf(1 - statement.level) + stats.norm.ppf(POWER)
-    clearest = np.maximum(np.maximum(np.abs(tests.t), -tests.t_tie), 1e-3)
-    each = np.sort((tests.replicates * (needed_t / clearest) ** 2)[still_open])
-    if statement.needs == "some":
-        replicates = each[0]
-    elif statement.needs == "most":
-        wanted = len(holds) // 2 + 1 - int(holds.sum())
-        replicates = each[min(wanted, len(each)) - 1]
-    else:
-        replicates = each[-1]
     if statement.at_replicates is not None:
         return statement.at_replicates
-    return max(int(np.ceil(replicates)), int(tests.replicates.min()) + 1)
+
+    # replicates that each open comparison needs, in increasing order
+    needed_t = stats.norm.ppf(1 - statement.level) + stats.norm.ppf(POWER)
+    clearest = np.maximum(np.abs(tests.t), -tests.t_tie)
+    each = tests.replicates * (needed_t / np.maximum(clearest, 1e-3)) ** 2
+    each = np.sort(each[outcome.is_open])
+
+    # the comparison whose answer decides the statement
+    decisive = len(each) - 1
+    if statement.needs == "some":
+        decisive = 0
+    if statement.needs == "most":
+        wanted = len(outcome.holds) // 2 + 1 - int(outcome.holds.sum())
+        decisive = min(wanted, len(each)) - 1
+    return max(int(np.ceil(each[decisive])), int(tests.replicates.min()) + 1)
 
 
 def _say_weakest(measured: Sequence[Measured], tests: Tests) -> str:
@@ -388,23 +288,31 @@ def _say_weakest(measured: Sequence[Measured], tests: Tests) -> str:
     one = measured[worst]
     p = tests.smaller[worst]
     opposite = tests.larger[worst]
-    evidence = f"p-value {p:.2g}" if p <= opposite else f"p-value of the opposite {opposite:.2g}"
-    factor = one.part.factor if isinstance(one.part, Comparison) else 1.0
-    right = one.right.mean() / factor
+    evidence = f"p-value {p:.2g}"
+    if opposite < p:
+        evidence = f"p-value of the opposite {opposite:.2g}"
+
+    right = one.right.mean()
+    if isinstance(one.part, Comparison):
+        right /= one.part.factor
     return f"{one.part}; means {one.left.mean():.3g} and {right:.3g}, {evidence}"
 
 
 def decide_all(results: Mapping[str, Results]) -> list[Decision]:
     """Decide every statement under each reading that was run; small versions decide nothing."""
     of_paper = {name: result for name, result in results.items() if result.has_paper_sizes}
-    readings = dict.fromkeys(
-        reading for result in of_paper.values() for reading in result.preset.readings
-    )
-    return [
-        decide(statement, of_paper, reading) for statement in STATEMENTS for reading in readings
-    ]
+    readings: list[Reading] = []
+    for result in of_paper.values():
+        readings += [reading for reading in result.preset.readings if reading not in readings]
+    decisions = []
+    for statement in STATEMENTS:
+        decisions += [decide(statement, of_paper, reading) for reading in readings]
+    return decisions
 
 
 def group_by_statement(decisions: Iterable[Decision]) -> dict[int, list[Decision]]:
     """Return the decisions under each statement's number, one for each reading."""
-    return {number: list(mine) for number, mine in groupby(decisions, lambda d: d.statement.number)}
+    groups: dict[int, list[Decision]] = {}
+    for decision in decisions:
+        groups.setdefault(decision.statement.number, []).append(decision)
+    return groups

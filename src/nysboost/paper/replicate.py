@@ -9,11 +9,10 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import eigsh
 
@@ -53,13 +52,19 @@ DATA, LEARNERS, UNIFORM, ADAPTIVE = range(4)
 
 def settings_of(preset: Preset, reading: Reading, n_learners: int | None = None) -> Settings:
     """Return the settings of a preset under one reading of the validation sets."""
-    names = [f.name for f in fields(Settings) if hasattr(preset, f.name)]
-    given: dict[str, Any] = {name: getattr(preset, name) for name in names}
-    given["residual_shape"] = reading.residual
-    given["validation_shape"] = reading.validation
-    given["n_learners"] = n_learners or preset.n_learners
     try:
-        settings = Settings(**given)
+        settings = Settings(
+            n_learners=n_learners or preset.n_learners,
+            n_columns=preset.n_columns,
+            rank=preset.rank,
+            n_candidates=preset.n_candidates,
+            n_fit=preset.n_fit,
+            n_tune=preset.n_tune,
+            eta=preset.eta,
+            row_cap=preset.row_cap,
+            residual_shape=reading.residual,
+            validation_shape=reading.validation,
+        )
         settings.resolve(preset.n_points)
     except ValueError as error:
         raise UserError(f"Preset {preset.name}: {error}") from error
@@ -104,12 +109,13 @@ class Replicate:
 
     def generator(self, stream: int) -> np.random.Generator:
         """Return the random numbers of one part of the replicate, whoever computes it and when."""
-        is_shared = stream == DATA and not self.preset.redraw
-        number = 0 if is_shared else self.number
+        number = self.number
+        if stream == DATA and not self.preset.redraw:
+            number = 0  # all replicates have the same points
         key = (zlib.crc32(self.preset.name.encode()), number, stream)
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
-    def draw(self) -> NDArray[np.float64]:
+    def draw(self) -> Floats:
         """Return the points."""
         return self.points.draw(self.preset.n_points, self.generator(DATA))
 
@@ -124,17 +130,20 @@ class Replicate:
 
     def _measure_errors(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
         # The whole matrix once: all trajectories and their errors ask for it many times over.
-        G = kernel_gram(self.preset, _place(self.draw(), self.device)).whole()
+        X = _place(self.draw(), self.device)
+        G = kernel_gram(self.preset, X).whole()
         gram = PrecomputedGram(ArrayRows(G))
         for reading in readings:
-            if reading is None:
-                properties = {
-                    name: measure_matrix(name, to_host(G), self.preset.rank)
-                    for name in self.preset.properties
-                }
-                yield Measured(None, self._pooled_errors(G, gram), properties)
-            else:
+            if reading is not None:
                 yield Measured(reading, self._mixture_errors(G, gram, reading), {})
+                continue
+
+            on_host = to_host(G)
+            rank = self.preset.rank
+            properties = {
+                name: measure_matrix(name, on_host, rank) for name in self.preset.properties
+            }
+            yield Measured(None, self._pooled_errors(G, gram), properties)
 
     def _mixture_errors(self, G: Array, gram: Gram, reading: Reading) -> Values:
         """Return the relative errors of boosting and ensembles with each number of learners."""
@@ -142,6 +151,7 @@ class Replicate:
         counts = self.preset.counts
         found: dict[tuple[str, int], float] = {}
         for names in group_by_trajectory(self.mixtures):
+            # Steps 1 and 2: the learners, which all methods of the group share
             steps, _ = parse_method(names[0], settings)
             trajectory = find_learners(gram, settings, steps, self.generator(LEARNERS))
 
@@ -154,26 +164,33 @@ class Replicate:
 
             features = [features_of(gram, learner) for learner in trajectory.learners]
             found |= relative_errors(G, features, weights)
-        return {name: [found[name, p] for p in counts] for name in self.mixtures}
+
+        values: Values = {name: [] for name in self.mixtures}
+        for name, errors in values.items():
+            errors += [found[name, p] for p in counts]
+        return values
 
     def _pooled_errors(self, G: Array, gram: Gram) -> Values:
         """Return the errors of single Nyström approximations with as many columns as p learners."""
-        sizes = self.preset
-        values: Values = {
-            name: [np.nan] * len(sizes.counts) for name in self.methods if name in POOLED
-        }
+        counts = self.preset.counts
+        values: Values = {}
+        for name in self.methods:
+            if name in POOLED:
+                values[name] = [np.nan] * len(counts)
+
         for sampling in ("nystrom", "adaptive"):
             names = [name for name in values if name.startswith(sampling)]
             for p in POOLED[f"{sampling}-k"]:
-                if p not in sizes.counts or not names:
+                if p not in counts or not names:
                     continue
-                landmarks = self._choose_columns(sampling, gram, p * sizes.n_columns)
+                landmarks = self._choose_columns(sampling, gram, p * self.preset.n_columns)
                 for name in names:
-                    rank = sizes.rank if name.endswith("-k") else p * sizes.rank
-                    learner = fit_learner(gram, landmarks, rank)
-                    F = features_of(gram, learner)
+                    rank = self.preset.rank
+                    if name.endswith("-pk"):
+                        rank *= p
+                    F = features_of(gram, fit_learner(gram, landmarks, rank))
                     error = relative_errors(G, [F], {name: np.ones(1)})[name]
-                    values[name][sizes.counts.index(p)] = error
+                    values[name][counts.index(p)] = error
         return values
 
     def _choose_columns(self, sampling: str, gram: Gram, c: int) -> Landmarks:
@@ -197,15 +214,14 @@ class Replicate:
             # A first call of each method loads code and fills caches.
             for name in self.mixtures:
                 self._time(self.preset, X, name, reading, min(2, self.preset.n_learners))
-            values = {
-                name: [self._time(self.preset, X, name, reading, p) for p in self.preset.counts]
-                for name in self.mixtures
-            }
+
+            values: Values = {name: [] for name in self.mixtures}
+            for name, seconds in values.items():
+                for p in self.preset.counts:
+                    seconds.append(self._time(self.preset, X, name, reading, p))
             yield Measured(reading, values, {})
 
-    def _time(
-        self, preset: Preset, X: NDArray[np.float64], name: str, reading: Reading, p: int
-    ) -> float:
+    def _time(self, preset: Preset, X: Floats, name: str, reading: Reading, p: int) -> float:
         """Return the processor time of one method with p learners, from points to weights."""
         settings = settings_of(preset, reading, n_learners=p)
         steps, rule = parse_method(name, settings)
@@ -217,26 +233,33 @@ class Replicate:
 
     def _slope(self, name: str) -> float:
         """Return d log(time) / d log(size) of URB-mean, in n, p or m, all else as in the preset."""
-        base = self.preset
         reading = Reading("columns", "columns")
         seconds = []
         for factor in SLOPE_FACTORS:
-            if name == "slope_n":
-                sized = replace(base, n_points=factor * base.n_points)
-            elif name == "slope_p":
-                sized = replace(base, n_learners=factor * base.n_learners // 2)
-            else:
-                sized = replace(base, n_columns=factor * base.n_columns // 2)
-            sized = replace(sized, rank=min(sized.rank, sized.n_columns))
+            sized = _resize(self.preset, name, factor)
             X = self.points.draw(sized.n_points, self.generator(DATA))
-            # the lesser of two: what else the machine does only adds
-            times = [self._time(sized, X, "URB-mean", reading, sized.n_learners) for _ in range(2)]
-            seconds.append(min(times))
-        return float(np.polyfit(np.log(SLOPE_FACTORS), np.log(seconds), 1)[0])
+            first = self._time(sized, X, "URB-mean", reading, sized.n_learners)
+            second = self._time(sized, X, "URB-mean", reading, sized.n_learners)
+            # what else the machine does only adds
+            seconds.append(min(first, second))
+
+        slope, _ = np.polyfit(np.log(SLOPE_FACTORS), np.log(seconds), 1)
+        return float(slope)
 
 
 SLOPE_FACTORS = (1, 2, 4)
 """Sizes whose times give a slope: n = 1000 to 4000, p and m from half to twice the preset's."""
+
+
+def _resize(preset: Preset, slope: str, factor: int) -> Preset:
+    """Return the preset with another n, p or m; of p and m the least is half the preset's."""
+    match slope:
+        case "slope_n":
+            return replace(preset, n_points=factor * preset.n_points)
+        case "slope_p":
+            return replace(preset, n_learners=factor * preset.n_learners // 2)
+    n_columns = factor * preset.n_columns // 2
+    return replace(preset, n_columns=n_columns, rank=min(preset.rank, n_columns))
 
 
 def group_by_trajectory(methods: Sequence[str]) -> list[list[str]]:
@@ -247,7 +270,9 @@ def group_by_trajectory(methods: Sequence[str]) -> list[list[str]]:
     groups: dict[str, list[str]] = {}
     for name in methods:
         weights, _, clustering = name.partition("-")
-        kind = "ensemble" if name in ENSEMBLES else f"{weights[0]}-{clustering}"
+        kind = f"{weights[0]}-{clustering}"
+        if name in ENSEMBLES:
+            kind = "ensemble"
         groups.setdefault(kind, []).append(name)
     return list(groups.values())
 
@@ -269,7 +294,7 @@ def measure_matrix(name: str, G: Floats, rank: int) -> float:
     return float(n / rank * leverage.max())
 
 
-def _place(X: NDArray[np.float64], device: str) -> Array:
+def _place(X: Floats, device: str) -> Array:
     """Return the points on a device of PyTorch, if one is named."""
     if not device:
         return X
@@ -293,23 +318,29 @@ def relative_errors(
     square is ‖G‖² − 2 Σ w_i ⟨G, F_i F_iᵀ⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖², or, where that cancels,
     computed from the residual itself.
     """
+    # F = [F_1, F_2, …], and where each of them starts
     xp = namespace(G)
     F = xp.concat(list(features), axis=1)
     widths = np.array([f.shape[1] for f in features])
-    starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    ends = np.cumsum(widths)
+    starts = ends - widths
 
-    # the inner products of G with each F_i F_iᵀ, and of these with each other
+    # ⟨G, F_i F_iᵀ⟩, sums over the columns of F_i
     total = float(xp.sum(G * G))
-    with_G = np.add.reduceat(to_host(xp.sum(F * (G @ F), axis=0)), starts)
+    by_column = to_host(xp.sum(F * (G @ F), axis=0))
+    with_G = np.add.reduceat(by_column, starts)
+
+    # H_ij, sums over the blocks of FᵀF
     squares = np.square(to_host(F.T @ F))
-    H = np.add.reduceat(np.add.reduceat(squares, starts, axis=0), starts, axis=1)
+    H = np.add.reduceat(squares, starts, axis=0)
+    H = np.add.reduceat(H, starts, axis=1)
 
     errors = {}
     for key, w in weights.items():
         p = len(w)
         square = float(total - 2 * w @ with_G[:p] + w @ H[:p, :p] @ w)
         if square < CANCELS_BELOW**2 * total:
-            used = F[:, : int(widths[:p].sum())]
+            used = F[:, : int(ends[p - 1])]
             scaled = used * like(np.repeat(w, widths[:p]), F)
             residual = G - scaled @ used.T
             square = float(xp.sum(residual * residual))

@@ -11,9 +11,10 @@ from nysboost.compare.page import Page, Section, Table, format_number
 from nysboost.numerics.messages import format_count
 from nysboost.paper import datasets, figures
 from nysboost.paper.figures import Figure, Panel
-from nysboost.paper.ledger import HOW_DECIDED, LACKS, Decision, Results, group_by_statement
+from nysboost.paper.ledger import HOW_DECIDED, LACKS, Decision, group_by_statement
 from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
+from nysboost.paper.results import Results
 
 MOST_SAID = 10_000
 """A number of replicates above this is said to be more than it."""

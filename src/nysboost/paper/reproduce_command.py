@@ -16,9 +16,9 @@ from nysboost.numerics.messages import format_count, format_seconds, unknown
 from nysboost.numerics.progress import report_progress
 from nysboost.paper import datasets, figures, ledger, presets, report, runner
 from nysboost.paper.datasets import Points
-from nysboost.paper.ledger import Results
 from nysboost.paper.presets import SHAPES, Preset
 from nysboost.paper.replicate import BASELINE, METHODS, POOLED
+from nysboost.paper.results import Results
 from nysboost.paper.runner import Plan
 from nysboost.paper.statements import find_methods
 from nysboost.rows.files import atomic_file

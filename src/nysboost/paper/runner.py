@@ -27,9 +27,9 @@ from nysboost._version import __version__
 from nysboost.numerics.arrays import Floats
 from nysboost.numerics.progress import current
 from nysboost.paper import datasets
-from nysboost.paper.ledger import Results
 from nysboost.paper.presets import Preset, Reading
 from nysboost.paper.replicate import POOLED, Measured, Replicate, settings_of
+from nysboost.paper.results import Results
 from nysboost.rows.files import atomic_file
 from nysboost.user_error import UserError
 

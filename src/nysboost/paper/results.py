@@ -1,0 +1,163 @@
+"""The results of a preset, and the statistics of them: means, tests, Holm's correction."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from nysboost.numerics.arrays import Floats
+from nysboost.paper import presets
+from nysboost.paper.presets import Preset, Reading
+from nysboost.paper.replicate import BASELINE
+from nysboost.paper.statements import Side
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is said of one method under one reading, at each number of learners.
+
+    Arrays have shape (len(counts),). `p_value` is of the one-sided Welch test of "smaller than
+    ensemble-ridge", `holm` corrects it over all methods and counts; NaN for that baseline.
+    `to_match` is the least number of learners that reaches ensemble-ridge with the most.
+    """
+
+    method: str
+    mean: Floats
+    standard_error: Floats
+    median: Floats
+    p_value: Floats
+    holm: Floats
+    to_match: int | None
+
+
+@dataclass(frozen=True)
+class Results:
+    """All values of a preset, by reading and method, as (replicates, counts) arrays.
+
+    `properties` have shape (replicates,).
+    """
+
+    preset: Preset
+    methods: tuple[str, ...]
+    seed: int
+    values: Mapping[Reading, dict[str, Floats]]
+    properties: Mapping[str, Floats] = field(default_factory=dict)
+    made_with: tuple[str, ...] = ()
+    libraries: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of learners measured."""
+        return self.preset.counts
+
+    @property
+    def has_paper_sizes(self) -> bool:
+        """Whether the preset is one of the paper's, with all its points and learners."""
+        name = self.preset.name
+        return name in presets.ORDER and self.preset.settings() == presets.load(name).settings()
+
+    def sample(self, reading: Reading, side: Side) -> Floats | None:
+        """Return one value for each replicate, or None if it was not measured."""
+        values = self.values.get(reading, {}).get(side.method)
+        if values is None or side.n_learners not in self.counts:
+            return None
+        found: Floats = values[:, self.counts.index(side.n_learners)]
+        if np.isnan(found).any():
+            return None
+        return found
+
+    def summaries(self, reading: Reading) -> list[Summary]:
+        """Return a summary of each method, in the order of the methods."""
+        values = self.values[reading]
+        base = values[BASELINE]
+
+        # one-sided tests of "smaller than the baseline", where both were measured
+        p_values = np.full((len(values), len(self.counts)), np.nan)
+        for row, method in enumerate(values):
+            if method != BASELINE:
+                p_values[row] = compare_means(values[method], base)[1]
+                p_values[row, np.isnan(values[method]).any(axis=0)] = np.nan
+        corrected = correct(p_values)
+
+        return [
+            Summary(
+                method,
+                mean=mine.mean(axis=0),
+                standard_error=_standard_error(mine),
+                median=np.median(mine, axis=0),
+                p_value=p_values[row],
+                holm=corrected[row],
+                to_match=self._learners_to_match(mine, base),
+            )
+            for row, (method, mine) in enumerate(values.items())
+        ]
+
+    def _learners_to_match(self, mine: Floats, base: Floats) -> int | None:
+        """Return the least number of learners whose mean error is the baseline's with the most."""
+        if self.preset.measure != "error":
+            return None
+        target = base[:, -1].mean()
+        for count, error in zip(self.counts, mine.mean(axis=0), strict=True):
+            if error <= target:
+                return count
+        return None
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the summaries under every reading, a record for each number of learners."""
+        records = []
+        for reading in self.preset.readings:
+            for summary in self.summaries(reading):
+                for i, count in enumerate(self.counts):
+                    record = {
+                        "preset": self.preset.name,
+                        "reading": str(reading),
+                        "method": summary.method,
+                        "learners": count,
+                        "replicates": self.preset.replicates,
+                        "mean": summary.mean[i],
+                        "standard_error": summary.standard_error[i],
+                        "median": summary.median[i],
+                        "p_value": summary.p_value[i],
+                        "holm": summary.holm[i],
+                    }
+                    records.append(record)
+        return records
+
+
+def _standard_error(values: Floats) -> Floats:
+    """Return the standard error over replicates; NaN of one."""
+    n = len(values)
+    if n == 1:
+        return np.full_like(values[0], np.nan)
+    error: Floats = values.std(axis=0, ddof=1) / np.sqrt(n)
+    return error
+
+
+def compare_means(first: Floats, second: Floats, paired: bool = False) -> tuple[Floats, Floats]:
+    """Return t and p-value of the one-sided test that the first sample has the smaller mean.
+
+    Samples have shape (replicates, ...). Unless `paired`, the test is Welch's. Without evidence
+    (one replicate, or constants that are equal), t is 0 and the p-value 1/2.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of constants, and of one replicate
+        if paired:
+            found = stats.ttest_rel(first, second, alternative="less")
+        else:
+            found = stats.ttest_ind(first, second, equal_var=False, alternative="less")
+    return np.nan_to_num(found.statistic), np.nan_to_num(found.pvalue, nan=0.5)
+
+
+def correct(p_values: Floats) -> Floats:
+    """Return Holm's step-down adjusted p-values, in the shape of the given ones; NaN stays NaN."""
+    adjusted = np.full_like(p_values, np.nan)
+    known = int(np.sum(~np.isnan(p_values)))
+    places = np.argsort(p_values, axis=None)[:known]  # NaN come last
+    scaled = p_values.flat[places] * np.arange(known, 0, -1)
+    adjusted.flat[places] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return adjusted
