@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from nysboost.kernels.adapters import CallableKernel, Columns, SklearnKernel
 from nysboost.kernels.bandwidth import require_bandwidth
@@ -51,8 +51,8 @@ A kernel without them ignores them, as in scikit-learn, with a warning.
 
 def parameter_names(kernel: str) -> tuple[str, ...]:
     """Return the names of the parameters of a named kernel."""
-    if kernel in _NAMED:
-        named: Any = _NAMED[kernel]
+    named: Any = _NAMED.get(kernel)
+    if named is not None:
         return tuple(named.__match_args__)
     return tuple(SklearnKernel.parameters.get(kernel, ()))
 
@@ -67,11 +67,13 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
     if isinstance(kernel, type):
         msg = f"kernel={kernel.__name__} is a class: make a kernel of it, {kernel.__name__}(...)."
         raise TypeError(msg)
+
     if isinstance(kernel, Kernel):
         if given:
             msg = f"{', '.join(given)} cannot be set beside the kernel {kernel}: put it inside."
             raise ValueError(msg)
         return kernel
+
     if callable(kernel):
         return CallableKernel(kernel, given)
     return _make_named_kernel(kernel, given)
@@ -84,8 +86,9 @@ def merge_parameters(kernel_params: Mapping[str, Any] | None, **named: Any) -> d
             f"kernel_params={kernel_params!r} was given, which is not a dictionary: pass the "
             'names of parameters with their values, for example {"degree": 2}.'
         )
+
     beside = {name: value for name, value in named.items() if value is not None}
-    return {**(kernel_params or {}), **beside}
+    return dict(kernel_params or {}) | beside
 
 
 def _make_named_kernel(kernel: str, given: dict[str, Any]) -> Kernel:
@@ -101,19 +104,19 @@ def _make_named_kernel(kernel: str, given: dict[str, Any]) -> Kernel:
     known = parameter_names(kernel)
     used = {}
     for name, value in given.items():
+        if name not in known and name not in CHECKS:
+            raise ValueError(unknown(f"parameter of the kernel {kernel!r},", name, sorted(known)))
+
         if name in CHECKS:
             CHECKS[name](name, value)
         if name in known:
             used[name] = value
-        elif name in CHECKS:
+        else:
             msg = f"The kernel {kernel!r} has no parameter {name}: {name}={value!r} has no effect."
             warnings.warn(msg, stacklevel=2)
-        else:
-            raise ValueError(unknown(f"parameter of the kernel {kernel!r},", name, sorted(known)))
 
     if kernel in _NAMED:
-        named: Any = _NAMED[kernel]
-        return cast(Kernel, named(**used))
+        return _NAMED[kernel](**used)
     for name, value in used.items():  # scikit-learn's kernels have no rule for "median"
         require_number(name, value)
     return SklearnKernel(kernel, used)

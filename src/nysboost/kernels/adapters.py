@@ -61,16 +61,20 @@ class CallableKernel(Kernel):
         values = dense(self.function(X, Y, **self.params))
         if not hasattr(values, "dtype"):
             values = np.asarray(values)
-        given, expected = tuple(values.shape), (X.shape[0], Y.shape[0])
+
+        given = tuple(values.shape)
+        expected = (X.shape[0], Y.shape[0])
         if given != expected:
             raise ValueError(
                 f"The kernel function {self.name} returned shape {given} for {expected[0]} and "
                 f"{expected[1]} points; {expected} was expected. A kernel takes two arrays of "
                 "points and returns the matrix of all their values at once."
             )
-        if not dtype_name(values).startswith(("float", "int", "uint", "bool")):
+
+        kind = dtype_name(values)
+        if not kind.startswith(("float", "int", "uint", "bool")):
             raise ValueError(
-                f"The kernel function {self.name} returned values of type {dtype_name(values)}: "
+                f"The kernel function {self.name} returned values of type {kind}: "
                 "a kernel has real numbers."
             )
         return finite(self, like(values, X))

@@ -53,12 +53,14 @@ class Scaled(Mapped):
 
     def _gamma_on(self, rows: Rows) -> float:
         """Return γ: the number that was given, or the one that a rule reads off the data."""
-        default = 1 / rows.n_features
         rule = self.sigma or self.gamma
         if rule == "median":
             return self._gamma_of_spread(self._median_distance(rows))
+
+        default = 1 / rows.n_features
         if rule == "scale":
-            return self._gamma_of_spread(standard_deviation(rows) * self._sigma_of(default))
+            sigma = standard_deviation(rows) * self._sigma_of(default)
+            return self._gamma_of_spread(sigma)
         if rule is None and self.metric is None:
             return default
         return self._gamma()
@@ -79,7 +81,8 @@ class Scaled(Mapped):
         return 1 / (self.power * sigma**self.power)
 
     def _sigma_of(self, gamma: float) -> float:
-        return float((1 / (self.power * gamma)) ** (1 / self.power))
+        sigma_to_the_power = 1 / (self.power * gamma)
+        return float(sigma_to_the_power ** (1 / self.power))
 
     def _gamma_of_spread(self, sigma: float) -> float:
         """Return γ for a σ found in the data; where all points are equal any bandwidth will do."""
@@ -90,9 +93,13 @@ class Scaled(Mapped):
     def _median_distance(self, rows: Rows) -> float:
         """Return the median distance between mapped points of a few rows, spread evenly."""
         sample = rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
-        mapped = self.mapping(rows.template)(sample)
-        unit = unit_of(mapped)
-        distances = to_host(self._distances(mapped / unit, mapped / unit))
+        points = self.mapping(rows.template)(sample)
+
+        # in units in which their squares are in range
+        unit = unit_of(points)
+        points = points / unit
+        distances = to_host(self._distances(points, points))
+
         pairs = distances[np.triu_indices(len(distances), 1)]
         if pairs.size == 0:
             return 0.0
@@ -112,6 +119,7 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
             msg = f'{name} is a positive number, "median" or "scale", but {value!r} was given.'
             raise ValueError(msg)
         return
+
     require_positive(name, value)
     smallest, largest = RANGES[name]
     if not smallest < float(value) < largest:
@@ -152,7 +160,8 @@ def standard_deviation(rows: Rows) -> float:
 
     task = BlockTask("moments", _moments, scale, scan_size(rows))
     sums = rows.fold(task, np.add)
-    mean, mean_square = sums / (rows.n * rows.n_features)
+    n_entries = rows.n * rows.n_features
+    mean, mean_square = sums / n_entries
     variance = max(0.0, mean_square - mean**2)
     return unit * float(np.sqrt(variance))
 
@@ -160,4 +169,5 @@ def standard_deviation(rows: Rows) -> float:
 def _moments(scale: _Scale, block: Array) -> Floats:
     """Return the sums of the scaled entries of a block, and of their squares."""
     entries = floats_on_host(dense(block)) / scale.unit - scale.shift
-    return np.array([entries.sum(), (entries * entries).sum()])
+    squares = entries * entries
+    return np.array([entries.sum(), squares.sum()])

@@ -85,6 +85,7 @@ class Kernel:
                 f"A kernel takes arrays of shapes (n, d) and (m, d), but those of X and Y are "
                 f"{x_shape} and {y_shape}."
             )
+
         X = sum_duplicates(as_float(X))
         Y = sum_duplicates(convert_like(X, Y))
         return self._against(Y)(X)
@@ -126,9 +127,11 @@ class Kernel:
 
     def __repr__(self) -> str:
         """Return its name with the parameters that are set."""
-        values = self.get_params().items()
-        shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
-        return f"{type(self).__name__}({shown})"
+        shown = []
+        for name, value in self.get_params().items():
+            if value is not None:
+                shown.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the parameters by name, as scikit-learn's estimators do.
@@ -140,9 +143,8 @@ class Kernel:
 
     def _with(self, **changes: Any) -> Self:
         """Return the kernel with other values of some of its parameters."""
-        kind: Any = type(self)
-        changed: Self = kind(**{**self.get_params(), **changes})
-        return changed
+        parameters = self.get_params() | changes
+        return type(self)(**parameters)
 
     def __sklearn_clone__(self) -> Kernel:
         return self

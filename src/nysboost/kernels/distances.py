@@ -8,9 +8,10 @@ from their difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -101,8 +102,9 @@ class Exponents(Evaluator):
             centre = xp.mean(Y, axis=0)
             B = (Y - centre) * scale
             half = squared_norms(B)[:, None] / 2
-            right = xp.concat([B, -xp.ones_like(half), -half], axis=1).T
-        return cls(Y, gamma, centre, scale, right)
+            ones = xp.ones_like(half)
+            right = xp.concat([B, -ones, -half], axis=1)
+        return cls(Y, gamma, centre, scale, right.T)
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:
         """Return −γ‖x−y‖², shape (n, m)."""
@@ -110,8 +112,10 @@ class Exponents(Evaluator):
             A: Array = X - self.centre
             A *= self.scale
             half = squared_norms(A)[:, None] / 2
+
             xp = namespace(A)
-            left = xp.concat([A, half, xp.ones_like(half)], axis=1)
+            ones = xp.ones_like(half)
+            left = xp.concat([A, half, ones], axis=1)
             exponents = product_into(left, self.right, out)
 
             # Few points coincide but for rounding. In a cache, to look for them is much faster
@@ -121,7 +125,8 @@ class Exponents(Evaluator):
                 exponents = apply_in_place("minimum", exponents, 0)
 
             # not(… ≤ …), so that an overflow to inf or NaN also counts as far out
-            far = ~(half[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
+            limit = EXPONENT_LIMIT[dtype_name(X)]
+            far = ~(half[:, 0] <= limit)
             if bool(xp.any(far)):
                 self._correct_far_rows(exponents, X, far)
         return exponents
@@ -133,7 +138,8 @@ class Exponents(Evaluator):
         for part in row_blocks(n, FAR_PARTS, n):
             far_here = far[part]
             if bool(xp.any(far_here)):
-                exact = squared_distances(X[part, :][far_here], self.Y) * -self.gamma
+                rows = X[part, :][far_here]
+                exact = squared_distances(rows, self.Y) * -self.gamma
                 exponents[part, :][far_here] = xp.astype(exact, X.dtype)
 
 
@@ -172,16 +178,22 @@ class SquaredDistances(Evaluator):
     def to(cls, Y: Array) -> SquaredDistances:
         """Prepare points Y, shape (m, d)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            if is_sparse(Y):
-                return cls(Y, None, Y, squared_norms(Y)[None, :])
-            centre = namespace(Y).mean(Y, axis=0)
-            centred = Y - centre
-            return cls(Y, centre, centred, squared_norms(centred)[None, :])
+            centre = None
+            centred = Y
+            if not is_sparse(Y):
+                centre = namespace(Y).mean(Y, axis=0)
+                centred = Y - centre
+            norms = squared_norms(centred)
+        return cls(Y, centre, centred, norms[None, :])
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
         """Return ‖x−y‖² for all pairs, shape (n, m)."""
         with np.errstate(over="ignore", invalid="ignore"):  # pairs out of range are close, below
-            A = X if self.centre is None else X - self.centre
+            A = X
+            if self.centre is not None:
+                A = X - self.centre
+
+            # ‖x‖² + ‖y‖² − 2⟨x, y⟩
             scale = squared_norms(A)[:, None] + self.norms
             squared = scale - 2 * inner_products(A, self.centred)
 
@@ -193,11 +205,13 @@ class SquaredDistances(Evaluator):
         """Compute the distances that have cancelled again, as sums of squared differences."""
         xp = namespace(squared)
         rows, columns = xp.nonzero(close)
+
         exact = []
         for part in row_blocks(rows.shape[0], 1, 4096):
             x = _take_rows(X, rows[part])
             y = _take_rows(self.Y, columns[part])
             exact.append(squared_norms(x - y))
+
         if exact:
             squared[close] = xp.concat(exact)
 
@@ -236,20 +250,30 @@ def sum_of_gaussians(X: Array, Y: Array, gamma: float) -> Array:
     """Return Σ_j exp(−γ(x_j − y_j)²) for all pairs, shape (n, m)."""
     X = as_float(dense(X))
     Y = as_float(dense(Y))
-    xp = namespace(X)
-
-    def term(gap: Array) -> Array:
-        return xp.exp(-gamma * gap * gap)
-
     with np.errstate(over="ignore"):  # e⁻ⁱⁿᶠ is 0
-        return _sum_over_features(X, Y, term)
+        return _sum_over_features(X, Y, GaussianTerm(gamma))
+
+
+@dataclass(frozen=True)
+class GaussianTerm:
+    """t ↦ exp(−γt²), of the difference t of two coordinates."""
+
+    gamma: float
+
+    def __call__(self, gap: Array) -> Array:
+        """Return the terms, in the shape of the differences."""
+        return namespace(gap).exp(-self.gamma * gap * gap)
+
+    def slope(self, gap: Array) -> Array:
+        """Return their derivative with respect to the second coordinate, 2γt exp(−γt²)."""
+        return 2 * self.gamma * gap * self(gap)
 
 
 def directions(X: Array) -> Array:
     """Return x / ‖x‖ for each row, and the origin for the origin, without overflow."""
     X = as_float(X)
     if is_sparse(X):
-        largest = np.asarray(abs(X).max(axis=1).todense()).ravel()
+        largest = abs(X).max(axis=1).toarray().ravel()
         scaled = diags(1 / positive_or_one(largest)) @ X
         norms = np.sqrt(squared_norms(scaled))
         unit = diags(1 / positive_or_one(norms)) @ scaled
@@ -257,26 +281,41 @@ def directions(X: Array) -> Array:
         return sparse
 
     xp = namespace(X)
-    largest = xp.max(xp.abs(X), axis=1)[:, None]
-    scaled = X / xp.where(largest > 0, largest, xp.ones_like(largest))
-    norms = xp.sqrt(squared_norms(scaled))[:, None]
-    return scaled / xp.where(norms > 0, norms, xp.ones_like(norms))
+    largest = xp.max(xp.abs(X), axis=1)
+    scaled = divide_rows(X, largest)
+    norms = xp.sqrt(squared_norms(scaled))
+    return divide_rows(scaled, norms)
 
 
-def sum_over_points(X: Array, Z: Array, weights: Array, term: Callable[[Array], Array]) -> Array:
+def divide_rows(X: Array, sizes: Array) -> Array:
+    """Return each row over its size, shape (n,), or as it is where that is 0."""
+    xp = namespace(X)
+    divisors = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+    return X / divisors[:, None]
+
+
+Term: TypeAlias = Callable[[Array], Array]
+"""A function of the differences of one coordinate, elementwise."""
+
+
+def sum_over_points(X: Array, Z: Array, weights: Array, term: Term) -> Array:
     """Return Σ_i weights_ij term(x_i − z_j) for each feature, shape (m, d)."""
     xp = namespace(Z)
     sums = []
-    for j in range(X.shape[1]):
-        gap = X[:, j : j + 1] - Z[:, j : j + 1].T
-        sums.append(xp.sum(weights * term(gap), axis=0))
+    for gap in _differences(X, Z):
+        weighted = weights * term(gap)
+        sums.append(xp.sum(weighted, axis=0))
     return xp.stack(sums, axis=1)
 
 
-def _sum_over_features(X: Array, Y: Array, term: Callable[[Array], Array]) -> Array:
-    """Return Σ_j term(x_j − y_j), one feature at a time: no (n, m, d) array."""
+def _sum_over_features(X: Array, Y: Array, term: Term) -> Array:
+    """Return Σ_j term(x_j − y_j), shape (n, m)."""
     Y = namespace(X).astype(Y, X.dtype, copy=False)
-    total = term(X[:, :1] - Y[:, :1].T)
-    for j in range(1, X.shape[1]):
-        total = total + term(X[:, j : j + 1] - Y[:, j : j + 1].T)
-    return total
+    terms = map(term, _differences(X, Y))
+    return reduce(operator.add, terms)
+
+
+def _differences(X: Array, Y: Array) -> Iterator[Array]:
+    """Yield x_j − y_j of all pairs, shape (n, m), one feature at a time: no (n, m, d) array."""
+    for j in range(X.shape[1]):
+        yield X[:, j, None] - Y[None, :, j]

@@ -11,7 +11,16 @@ import numpy as np
 from scipy.sparse import diags_array
 from scipy.special import ndtri
 
-from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    dense,
+    floats_on_host,
+    is_sparse,
+    like,
+    namespace,
+)
+from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.messages import format_value
 
 Pieces: TypeAlias = tuple[list[tuple[int, Floats]], Floats]
@@ -51,16 +60,18 @@ class Quantiles:
     heights: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
-        pairs = zip(self.knots, self.heights, strict=True)
-        if not all(v.shape == h.shape and _rises(v) and _rises(h) for v, h in pairs):
+        for values, heights in zip(self.knots, self.heights, strict=True):
+            if values.shape == heights.shape and _rises(values) and _rises(heights):
+                continue
             msg = "Knots and heights must be finite and rise together, as many of one as the other."
             raise ValueError(msg)
 
     @classmethod
     def of(cls, X: Array) -> Quantiles:
         """Learn from rows, shape (n, d)."""
-        pairs = [_knots(column) for column in to_host(X).astype(np.float64).T]
-        return cls(tuple(v for v, _ in pairs), tuple(h for _, h in pairs))
+        columns = floats_on_host(X).T
+        knots, heights = zip(*map(_knots, columns), strict=True)
+        return cls(knots, heights)
 
     def __call__(self, X: Array) -> Array:
         """Return h(x) of each row, shape (n, d)."""
@@ -90,7 +101,8 @@ class Quantiles:
 
     @cached_property
     def _key(self) -> tuple[bytes, ...]:
-        return tuple(np.asarray(values).tobytes() for values in (*self.knots, *self.heights))
+        arrays = [*self.knots, *self.heights]
+        return tuple(np.asarray(values).tobytes() for values in arrays)
 
 
 TINY = 1e-270  # values below are zero to a warp: a slope between them would be out of range
@@ -101,12 +113,14 @@ def _knots(values: Floats) -> tuple[Floats, Floats]:
     told_apart = np.where(np.abs(values) < TINY, 0.0, values)
     distinct, counts = np.unique(told_apart, return_counts=True)
     counts_up_to = np.cumsum(counts)
-    heights = ndtri((counts_up_to - counts / 2) / len(values))
+    shares = (counts_up_to - counts / 2) / len(values)
+    heights = ndtri(shares)
     if len(distinct) <= KNOTS:
         return distinct, heights
 
-    ranks = np.linspace(0, len(values) - 1, KNOTS).astype(np.intp)
-    kept = np.unique(np.searchsorted(counts_up_to, ranks, side="right"))
+    ranks = spaced_indices(len(values), KNOTS)
+    places = np.searchsorted(counts_up_to, ranks, side="right")
+    kept = np.unique(places)
     return distinct[kept], heights[kept]
 
 
@@ -120,8 +134,14 @@ def _make_pieces(starts: Sequence[Floats], ends: Sequence[Floats]) -> Pieces:
             rises = np.diff(end) / np.diff(start)
 
         # the last piece goes on with the slope before it; of a single knot the slope is 0
-        slopes = np.append(rises, rises[-1:] if len(rises) else 0.0)
-        ceilings = np.append(end[1:-1], [np.inf, np.inf])[: len(end)]
+        slopes = np.zeros(len(start))
+        slopes[:-1] = rises
+        if len(rises):
+            slopes[-1] = rises[-1]
+
+        # an inner piece ends where the next begins
+        ceilings = np.full(len(end), np.inf)
+        ceilings[:-2] = end[1:-1]
         tables.append(np.stack([start, end, slopes, ceilings]))
 
         first_pieces.append((n_pieces, start[1:-1]))
@@ -133,11 +153,16 @@ def _take_pieces(pieces: Pieces, X: Array) -> Array:
     """Return value, height, slope and largest height of each value's piece, shape (4, n, d)."""
     first_pieces, table = pieces
     xp = namespace(X)
-    numbers = []
+
+    # the number of each value's piece
+    columns = []
     for j, (first, inner) in enumerate(first_pieces):
-        column = X[:, j] + 0.0  # PyTorch wants a copy
-        numbers.append(xp.searchsorted(like(inner, X), column, side="right") + first)
-    flat = xp.reshape(xp.stack(numbers, axis=1), (-1,))
+        values = X[:, j] + 0.0  # PyTorch wants a copy
+        places = xp.searchsorted(like(inner, X), values, side="right")
+        columns.append(places + first)
+    numbers = xp.stack(columns, axis=1)
+
+    flat = xp.reshape(numbers, (-1,))
     taken = xp.take(like(table, X), flat, axis=1)
     return xp.reshape(taken, (4, *X.shape))
 
@@ -158,7 +183,8 @@ def _through(pieces: Pieces, X: Array) -> Array:
 def _rises(values: Floats) -> bool:
     if values.ndim != 1 or not np.isfinite(values).all():
         return False
-    return bool((values[1:] > values[:-1]).all())
+    steps_up = values[1:] > values[:-1]
+    return bool(steps_up.all())
 
 
 # Metrics
@@ -221,10 +247,13 @@ class Metric:
         self.require_features(template.shape[1])
         if self.map.ndim == 0:
             return PointMap(float(self.map), self.warp)
+
+        A = self.map
         if is_sparse(template) and self.warp is None:
-            A = diags_array(self.map) if self.map.ndim == 1 else self.map
+            if A.ndim == 1:
+                A = diags_array(A)
             return PointMap(A)
-        return PointMap(like(self.map.copy(), dense(template)), self.warp)
+        return PointMap(like(A.copy(), dense(template)), self.warp)
 
     def pull_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""
@@ -233,6 +262,7 @@ class Metric:
             linear = gradient @ A.T
         else:
             linear = gradient * A
+
         if self.warp is None:
             return linear
         return linear * self.warp.slope(x)
@@ -254,6 +284,7 @@ class Metric:
             lengths = squared.sum(axis=1)
         else:
             lengths = np.broadcast_to(squared, (d,))
+
         total = lengths.sum()
         if total == 0:
             return np.full(d, 1 / d)
@@ -266,12 +297,16 @@ class Metric:
             needed.append(len(self.map))
         if self.warp is not None:
             needed.append(len(self.warp.knots))
+
         if any(width != d for width in needed):
             msg = f"{self} maps points of {needed[0]} features, but these have {d}."
             raise ValueError(msg)
 
     def __repr__(self) -> str:
-        of = "" if self.warp is None else " of quantiles"
+        of = ""
+        if self.warp is not None:
+            of = " of quantiles"
+
         if self.map.ndim == 0:
             return f"Metric({float(self.map):.4g}{of})"
         if self.map.ndim == 1:

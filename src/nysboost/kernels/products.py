@@ -100,7 +100,8 @@ class Polynomial(Kernel):
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         slope = number(self, "gamma") * self.degree
         bases = self._base(distances.inner_products(X, Z))
-        return slope * (A * bases ** (self.degree - 1)).T @ X
+        weights = A * bases ** (self.degree - 1)
+        return slope * weights.T @ X
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,11 +125,11 @@ class Cosine(Kernel):
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp = namespace(Z)
-        norms = distances.squared_norms(Z)[:, None] ** 0.5
-        along = xp.sum(A * K, axis=0)[:, None] * distances.directions(Z)
+        # the part of A.T @ x/‖x‖ that is orthogonal to z, over ‖z‖
+        cosines = namespace(Z).sum(A * K, axis=0)
+        along = cosines[:, None] * distances.directions(Z)
         towards = A.T @ distances.directions(X) - along
-        return towards / xp.where(norms > 0, norms, xp.ones_like(norms))
+        return distances.divide_rows(towards, distances.squared_norms(Z) ** 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,15 +179,15 @@ class Anova(Mapped):
 
     def diag(self, X: Array) -> Array:
         """Return q^degree for each row, with q features behind the metric, shape (n,)."""
-        d = X.shape[1]
-        q = d if self.metric is None else self.metric.width(d)
-        return like(np.full(X.shape[0], float(q) ** self.degree), X)
+        n, q = X.shape
+        if self.metric is not None:
+            q = self.metric.width(q)
+        diagonal = np.full(n, float(q) ** self.degree)
+        return like(diagonal, X)
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        xp = namespace(Z)
-        slope = A * K / distances.sum_of_gaussians(X, Z, self.gamma)
-
-        def term(gap: Array) -> Array:
-            return gap * xp.exp(-self.gamma * gap * gap)
-
-        return 2 * self.gamma * self.degree * distances.sum_over_points(X, Z, slope, term)
+        # the derivative of s^degree is degree · s^degree / s, for the sum s over features
+        sums = distances.sum_of_gaussians(X, Z, self.gamma)
+        weights = self.degree * A * K / sums
+        term = distances.GaussianTerm(self.gamma)
+        return distances.sum_over_points(X, Z, weights, term.slope)

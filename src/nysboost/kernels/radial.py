@@ -73,11 +73,13 @@ class Gaussian(Radial):
         return values, values * -rate
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        return 2 * self._rate() * _pull_towards(X, Z, A * K)
+        pulled = _pull_towards(X, Z, A * K)
+        return 2 * self._rate() * pulled
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return normal frequencies of variance 2γ."""
-        return normals * float(np.sqrt(2 * self._rate()))
+        deviation = float(np.sqrt(2 * self._rate()))
+        return normals * deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +122,8 @@ class Laplacian(Scaled):
     power: ClassVar[int] = 1
 
     def _between(self, X: Array, Y: Array) -> Array:
-        return apply_in_place("exp", self._distances(X, Y) * -self._rate())
+        exponents = self._distances(X, Y) * -self._rate()
+        return apply_in_place("exp", exponents)
 
     def _distances(self, X: Array, Y: Array) -> Array:
         return distances.cityblock_distances(X, Y)
@@ -131,7 +134,9 @@ class Laplacian(Scaled):
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
-        return np.asarray(self._rate() * np.tan(np.pi * (ndtr(normals) - 0.5)))
+        uniform = ndtr(normals)
+        cauchy: Floats = np.tan(np.pi * (uniform - 0.5))
+        return self._rate() * cauchy
 
 
 @dataclass(frozen=True, repr=False)
@@ -191,13 +196,15 @@ class Matern(Radial):
         """Return φ(s) and φ'(s): with r = q√s, −q²/2 times e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3."""
         unit = self._rate() ** 2
         r, decay = _root_and_decay(squared, unit)
+
+        slopes: Array
         if self.nu == 0.5:
-            return decay, decay / (r + SMOOTHED) * (-unit / 2)
-        if self.nu == 1.5:
-            ratio = -unit / 2
-            return self._values(r, decay), decay * ratio
-        ratios = (1 + r) * (-unit / 6)
-        return self._values(r, decay), decay * ratios
+            slopes = decay / (r + SMOOTHED) * (-unit / 2)
+        elif self.nu == 1.5:
+            slopes = decay * (-unit / 2)
+        else:
+            slopes = decay * ((1 + r) * (-unit / 6))
+        return self._values(r, decay), slopes
 
     def _rate(self) -> float:
         """Return √(2ν) / σ."""
@@ -208,6 +215,7 @@ class Matern(Radial):
         given = self.sigma or self.gamma
         if given is not None and given not in RULES:
             return self
+
         gamma = self._gamma_on(rows)
         return replace(self, sigma=self._sigma_of(gamma), gamma=None)
 
@@ -220,6 +228,8 @@ class Matern(Radial):
         unit = self._rate() ** 2
         squared = distances.minus_squared_distances(Z, unit)(X)
         squared *= -1 / unit
+
+        # ∂φ(‖x − z‖²)/∂z = −2φ'(x − z)
         _, slope = self.profile(squared)
         slope *= A
         slope *= -2
@@ -228,7 +238,8 @@ class Matern(Radial):
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
-        student: Floats = normals / np.sqrt(2 * self.nu * chi_squared)[:, None]
+        scales = np.sqrt(2 * self.nu * chi_squared)
+        student = normals / scales[:, None]
         return student * self._rate()
 
 
@@ -270,4 +281,5 @@ def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:
     """Return Σ_i pull_ij (x_i − z_j) for each landmark, shape (m, d)."""
-    return pull.T @ X - namespace(pull).sum(pull, axis=0)[:, None] * Z
+    total = namespace(pull).sum(pull, axis=0)
+    return pull.T @ X - total[:, None] * Z

@@ -31,7 +31,9 @@ class Scale:
         """Return the rows in these coordinates, shape (n, q)."""
         if self.warp is not None:
             X = self.warp(X)
-        scaled = (X - like(self.centre, X)) * like(self.factor, X)
+
+        centred = X - like(self.centre, X)
+        scaled = centred * like(self.factor, X)
         if self.projection is None:
             return scaled
         return scaled @ like(self.projection, X)
@@ -40,19 +42,26 @@ class Scale:
         """Return rows, as they are, at these coordinates; a constant feature has its one value."""
         if self.projection is not None:
             U = U @ like(np.linalg.pinv(self.projection), U)
-        unscaled = U * like(_inverse(self.factor), U) + like(self.centre, U)
+
+        centred = U * like(_inverse(self.factor), U)
+        X = centred + like(self.centre, U)
         if self.warp is None:
-            return unscaled
-        return self.warp.inverse(unscaled)
+            return X
+        return self.warp.inverse(X)
 
     def metric(self, A: Array) -> Metric:
         """Return a metric of these coordinates, shape (), (q,) or (q, r), as one of the rows."""
         inner = to_host(A)
-        if self.projection is not None:
-            inner = self.projection @ inner if inner.ndim == 2 else self.projection * inner
+        P = self.projection
+        if P is not None and inner.ndim == 2:
+            inner = P @ inner
+        elif P is not None:
+            inner = P * inner
+
+        factor = self.factor
         if inner.ndim == 2:
-            return Metric(self.factor[:, None] * inner, self.warp)
-        return Metric(self.factor * inner, self.warp)
+            factor = factor[:, None]
+        return Metric(factor * inner, self.warp)
 
 
 Scaling: TypeAlias = Callable[[Array], Scale]
@@ -69,7 +78,8 @@ def in_proportion(X: Array) -> Scale:
     """Return the coordinates in which features keep their proportions."""
     centre, spread = _location_and_spread(X)
     common = np.sqrt(np.mean(spread**2))
-    return Scale(centre, _inverse(np.where(spread > 0, common, 0.0)))
+    spreads = np.where(spread > 0, common, 0.0)
+    return Scale(centre, _inverse(spreads))
 
 
 def by_quantiles(X: Array) -> Scale:
@@ -88,8 +98,8 @@ class PrincipalComponents:
     def __call__(self, X: Array) -> Scale:
         """Return the components of rows X, at unit spread on average."""
         scale = self.scaling(X)
-        U = to_host(scale(X[:PRINCIPAL_ROWS, :]))
-        U = U - U.mean(axis=0)
+        sample = to_host(scale(X[:PRINCIPAL_ROWS, :]))
+        U = sample - sample.mean(axis=0)
         n, d = U.shape
 
         # eigenvectors of the smaller one of UUᵀ and UᵀU
@@ -97,15 +107,21 @@ class PrincipalComponents:
             values, V = np.linalg.eigh(U @ U.T)
         else:
             values, V = np.linalg.eigh(U.T @ U)
+
+        # the leading ones, if features are not all constant
         least = CONSTANT * max(values[-1], CONSTANT)
-        kept = np.flatnonzero(values > least)[::-1][: self.most]
+        falling = np.flatnonzero(values > least)[::-1]
+        kept = falling[: self.most]
         if len(kept) == 0:
             return scale
+
+        # those of UUᵀ are mapped to features
         directions = V[:, kept]
         if n < d:
             directions = U.T @ directions / np.sqrt(values[kept])
 
-        unit = np.sqrt(values[kept].sum() / (n * len(kept)))
+        mean_variance = values[kept].sum() / (n * len(kept))
+        unit = np.sqrt(mean_variance)
         return Scale(scale.centre, scale.factor / unit, scale.warp, directions)
 
 
@@ -134,14 +150,18 @@ def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
     with np.errstate(over="ignore", invalid="ignore"):
         centre = to_host(xp.mean(X, axis=0))
         spread = to_host(xp.std(X, axis=0))
-    if not np.isfinite(spread).all():
-        column = int(np.argmin(np.isfinite(spread)))
+
+    in_range = np.isfinite(spread)
+    if not in_range.all():
+        column = int(np.argmin(in_range))
         msg = (
             f"The numbers in column {column} of X are so large that their squares are out of "
             "range: divide the column by a constant, or take its logarithm."
         )
         raise ValueError(msg)
-    return centre, np.where(spread > CONSTANT * np.abs(centre), spread, 0.0)
+
+    varies = spread > CONSTANT * np.abs(centre)
+    return centre, np.where(varies, spread, 0.0)
 
 
 def _inverse(values: Floats) -> Floats:

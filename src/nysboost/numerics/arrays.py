@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from os import PathLike
-from typing import Any, Protocol, TypeAlias, TypeGuard, cast
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import array_api_compat as compat
 import array_api_compat.numpy as numpy_api
@@ -14,7 +14,6 @@ from array_api_compat import device as device
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse, vstack
 
-from nysboost.numerics import arrays
 from nysboost.numerics.budget import CACHE_BYTES
 
 Array: TypeAlias = NDArray[np.floating[Any]]
@@ -52,8 +51,9 @@ class Namespace(Protocol):
 def namespace(*arrays: Array) -> Namespace:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
     dense = [array for array in arrays if not is_sparse(array)]
-    numpy = all(type(array) is np.ndarray for array in dense)  # ten times faster
-    found: Namespace = numpy_api if numpy else compat.array_namespace(*dense)
+    found: Namespace = numpy_api
+    if not all(type(array) is np.ndarray for array in dense):  # to ask takes ten times as long
+        found = compat.array_namespace(*dense)
     return found
 
 
@@ -82,8 +82,9 @@ def is_array(values: object) -> TypeGuard[Any]:
 
 def to_host(array: Array) -> NDArray[Any]:
     """Return the array as NumPy, copied from its device where it has one."""
-    strict = library(array) == "array_api_strict"
-    return np.asarray(array if strict else compat.to_device(array, "cpu"))
+    if library(array) != "array_api_strict":
+        array = compat.to_device(array, "cpu")
+    return np.asarray(array)
 
 
 def floats_on_host(array: Array) -> Floats:
@@ -103,8 +104,10 @@ def like(values: NDArray[Any], reference: Array, dtype: Any = None) -> Array:
 
 def _kind(reference: Array, dtype: Any = None) -> dict[str, Any]:
     """Return dtype and device of new arrays like the reference."""
-    where = None if is_sparse(reference) else device(reference)
-    return {"dtype": dtype or reference.dtype, "device": where}
+    kind = {"dtype": dtype or reference.dtype, "device": None}
+    if not is_sparse(reference):
+        kind["device"] = device(reference)
+    return kind
 
 
 def in_float64(array: Array) -> Array:
@@ -151,25 +154,31 @@ def identity(size: int, reference: Array) -> Array:
 
 def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
     """Return the rows, or columns, at `indices`, on the host or moved by `place`."""
-    if is_numpy(array) or isinstance(indices, slice):
-        if axis == 0:
-            return array[indices] if is_numpy(array) else array[indices, ...]
+    if not is_numpy(array) and not isinstance(indices, slice):
+        return namespace(array).take(array, place(indices, array), axis=axis)
+    if axis == 1:
         return array[:, indices]
-    return namespace(array).take(array, place(indices, array), axis=axis)
+    if is_numpy(array):
+        return array[indices]
+    return array[indices, ...]
 
 
 def place(indices: Indices, reference: Array) -> Indices:
     """Return indices on the device of an array, for taking at them several times."""
     if is_numpy(reference) or not isinstance(indices, np.ndarray):
         return indices
-    at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
-    there: Indices = cast(Any, namespace(reference).asarray(at, device=device(reference)))
-    return there
+    at: Any = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
+    there: Any = namespace(reference).asarray(at, device=device(reference))
+    found: Indices = there
+    return found
 
 
 def dense(array: Array) -> Array:
     """Return a sparse matrix as an array, and an array as it is."""
-    return array.toarray() if is_sparse(array) else array
+    if not is_sparse(array):
+        return array
+    found: Array = array.toarray()
+    return found
 
 
 def sum_duplicates(array: Array) -> Array:
@@ -181,12 +190,16 @@ def sum_duplicates(array: Array) -> Array:
         return array
     summed = array.copy()
     summed.sum_duplicates()
-    return cast(Array, summed)
+    found: Array = summed
+    return found
 
 
 def entries(array: Array) -> Array:
     """Return all entries of an array, or those that a sparse matrix stores."""
-    return array.data if is_sparse(array) else array
+    if not is_sparse(array):
+        return array
+    stored: Array = array.data
+    return stored
 
 
 def stack_tables(parts: Sequence[Array]) -> Array:
@@ -200,7 +213,9 @@ def stack_tables(parts: Sequence[Array]) -> Array:
 def dtype_name(array: Array) -> str:
     """Return "float32" or "float64", whatever the namespace calls it."""
     dtype: Any = array.dtype
-    return _numpy_name(dtype) if isinstance(dtype, np.dtype) else str(dtype).rpartition(".")[2]
+    if isinstance(dtype, np.dtype):
+        return _numpy_name(dtype)
+    return str(dtype).rpartition(".")[2]
 
 
 @cache
@@ -228,7 +243,8 @@ def describe_location(array: Array) -> str:
     """Return in words what kind of array it is and where it lives."""
     if is_numpy(array):
         return "a NumPy array"
-    return f"a {library(array).replace('torch', 'PyTorch')} array on {device(array)}"
+    name = library(array).replace("torch", "PyTorch")
+    return f"a {name} array on {device(array)}"
 
 
 def on_device(array: Array) -> bool:
@@ -238,7 +254,9 @@ def on_device(array: Array) -> bool:
 
 def block_bytes(array: Array) -> int:
     """Return the size of a block that suits where the array lives."""
-    return DEVICE_BYTES if on_device(array) else CACHE_BYTES
+    if on_device(array):
+        return DEVICE_BYTES
+    return CACHE_BYTES
 
 
 def free_bytes(array: Array) -> int:
@@ -247,6 +265,7 @@ def free_bytes(array: Array) -> int:
         import torch
 
         return int(torch.cuda.mem_get_info(array.device)[0])
+
     import cupy  # type: ignore[import-not-found]
 
     return int(cupy.cuda.runtime.memGetInfo()[0])
@@ -258,14 +277,19 @@ def free_bytes(array: Array) -> int:
 def max_abs(array: Array) -> float:
     """Return the size of the largest entry of an array or sparse matrix, 0 where there is none."""
     values = entries(array)
+    if 0 in values.shape:
+        return 0.0
     xp = namespace(values)
-    return float(xp.max(xp.abs(values))) if 0 not in values.shape else 0.0
+    return float(xp.max(xp.abs(values)))
 
 
 def unit_of(array: Array) -> float:
     """Return the power of two just below the largest entry, in whose units squares are in range."""
     largest = max_abs(array)
-    return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
+    if largest == 0:
+        return 1.0
+    _, exponent = np.frexp(largest)
+    return float(2.0 ** (exponent - 1))
 
 
 def positive_or_one(values: NDArray[Any]) -> Floats:
@@ -275,18 +299,23 @@ def positive_or_one(values: NDArray[Any]) -> Floats:
 
 def column_sizes(values: Array) -> Floats:
     """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
-    if arrays.is_sparse(values):
+    if is_sparse(values):
         found: Floats = abs(values).max(axis=0).toarray().ravel()  # of a sparse array 1-d
         return found
-    xp = arrays.namespace(values)
-    return arrays.floats_on_host(xp.maximum(xp.max(values, axis=0), -xp.min(values, axis=0)))
+    xp = namespace(values)
+    highest = xp.max(values, axis=0)
+    lowest = xp.min(values, axis=0)
+    return floats_on_host(xp.maximum(highest, -lowest))
 
 
 def all_finite(values: Array) -> bool:
     """Whether an array has neither NaN nor infinity, by its sum first, which needs no mask."""
-    xp = arrays.namespace(values)
+    xp = namespace(values)
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(xp.isfinite(xp.sum(values))) or bool(xp.all(xp.isfinite(values)))
+        total = xp.sum(values)
+        if bool(xp.isfinite(total)):
+            return True
+        return bool(xp.all(xp.isfinite(values)))
 
 
 # Results that are written into an array that exists
@@ -299,7 +328,8 @@ def apply_in_place(function: str, array: Array, *args: Any) -> Array:
         with np.errstate(under="ignore"):  # a kernel value that is 0 is no error
             return operation(array, *args, out=array)
     except TypeError:
-        return operation(array, *(like(arg, array) for arg in args))
+        others = [like(arg, array) for arg in args]
+        return operation(array, *others)
 
 
 def product_into(A: Array, B: Array, out: Array | None) -> Array:

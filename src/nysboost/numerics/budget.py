@@ -31,6 +31,7 @@ class Budget:
         """Return the budget that a user's `max_memory` and `n_jobs` stand for."""
         if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
             raise ValueError(f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given.")
+
         if n_jobs is not None and n_jobs <= 0:
             n_jobs = None
         return cls(as_bytes(max_memory), n_jobs)
@@ -62,16 +63,20 @@ CACHE_BYTES = 8 * 2**20  # kernel values that stay in a core's cache between pas
 
 def slices(start: int, stop: int, size: int) -> Iterator[slice]:
     """Cut range(start, stop) into slices of `size`."""
-    return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
+    for first in range(start, stop, size):
+        yield slice(first, min(first + size, stop))
 
 
 def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
     """Cut range(n) into slices of which each takes about `budget` bytes."""
     size = max(1, budget // max(1, row_bytes))
+
     # whole multiples of 64 rows keep matrix products on their fast path
-    return slices(0, n, size // 64 * 64 or size)
+    whole = size // 64 * 64
+    return slices(0, n, whole or size)
 
 
 def spaced_indices(n: int, at_most: int) -> NDArray[np.intp]:
     """Return evenly spread positions in range(n): a sample that needs no random numbers."""
-    return np.linspace(0, n - 1, min(n, at_most)).astype(np.intp)
+    count = min(n, at_most)
+    return np.linspace(0, n - 1, count).astype(np.intp)

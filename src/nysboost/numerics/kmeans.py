@@ -15,6 +15,7 @@ from nysboost.numerics.arrays import (
     dense,
     dtype_name,
     epsilon,
+    in_float64,
     is_sparse,
     like,
     max_abs,
@@ -30,7 +31,8 @@ FEW_ITER = 5  # rounds, where centres are a start: joint on MNIST, 12: the same 
 MAX_ITER = 300  # rounds at most, as in scikit-learn; few runs come near
 STILL = 1e-4  # a move by less of the variance is the last, as in scikit-learn
 TRIALS = 10  # points drawn for a seed; scikit-learn: 6 for 120 groups; 16 are too greedy for J
-AT_ONCE, TRIALS_AT_ONCE = 4, 20  # seeds of one draw in float32: a third of the time, errors 1.005
+AT_ONCE = 4  # seeds of one draw in float32: a third of the time, errors 1.005
+TRIALS_AT_ONCE = 20  # points drawn for them
 
 
 def kmeans(squared: Floats, k: int, rng: np.random.Generator) -> Floats:
@@ -55,9 +57,11 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
     Of equally good points the first is taken; of rough distances `AT_ONCE` seeds share one draw.
     """
     n = len(squared)
-    together, trials = 1, TRIALS
+    together = 1
+    trials = TRIALS
     if squared.dtype == np.float32:
-        together, trials = AT_ONCE, TRIALS_AT_ONCE
+        together = AT_ONCE
+        trials = TRIALS_AT_ONCE
 
     # losses that differ by less are equal
     summed = max(n * EPS, SUMMED * epsilon(squared))
@@ -67,6 +71,7 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
     chosen[0] = rng.integers(n)
     nearest = squared[chosen[0]]
     ones = np.ones(n, squared.dtype)
+
     for first in range(1, k, together):
         # points are drawn in proportion to their squared distance from the seeds
         mass = nearest.cumsum()
@@ -79,7 +84,8 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
         for i in range(first, min(first + together, k)):
             np.minimum(closer, nearest, out=closer)
             loss = closer @ ones
-            best = (loss <= loss[loss.argmin()] + rounding).argmax()
+            least = loss[loss.argmin()]
+            best = (loss <= least + rounding).argmax()
             chosen[i] = drawn[best]
             nearest = closer[best].copy()
     return chosen
@@ -92,15 +98,21 @@ def _distances_from_means(squared: Floats, owner: Indices, before: Floats) -> Fl
 
     # h_j D: the mean of the distances from the points of each group
     shares = (1 / sizes[owner]).astype(squared.dtype)
-    members = csc_array((shares, owner, np.arange(n + 1)), shape=(k, n))
-    moved: Floats = members @ squared
+    moved: Floats = memberships(owner, shares, k) @ squared
 
     # ½ h_j D h_jᵀ
     own = moved[owner, np.arange(n)] / sizes[owner]
-    moved -= (np.bincount(owner, own, minlength=k) / 2).astype(moved.dtype)[:, None]
+    half = np.bincount(owner, own, minlength=k) / 2
+    moved -= half.astype(moved.dtype)[:, None]
 
     moved[sizes == 0] = before[sizes == 0]
     return moved
+
+
+def memberships(owner: Indices, weights: Floats, k: int) -> csc_array:
+    """Return the (k, n) matrix with weights[i] at (owner[i], i), which adds up points by groups."""
+    n = len(owner)
+    return csc_array((weights, owner, np.arange(n + 1)), shape=(k, n))
 
 
 def clusters(
@@ -112,7 +124,10 @@ def clusters(
     `rough`: seven digits of the points, as seen from their mean, are enough, and cost half.
     """
     unit = _unit_for_squares(X, rough)
-    cloud = _Cloud(X / unit if unit != 1 else X, rough)
+    points = X
+    if unit != 1:
+        points = X / unit
+    cloud = _Cloud(points, rough)
     Z = cloud.take(_seeds_among(cloud, c, rng))
 
     # the mean variance of a feature
@@ -123,9 +138,11 @@ def clusters(
         if np.array_equal(nearest, owner):
             break
         owner = nearest
+
         before = Z
         Z = cloud.means(owner, squared, before)
-        if float(namespace(Z).sum((Z - before) ** 2)) <= STILL * variance:
+        moved = float(namespace(Z).sum((Z - before) ** 2))
+        if moved <= STILL * variance:
             break
 
     owner, _ = cloud.nearest(Z)
@@ -137,8 +154,11 @@ def clusters(
 
 def _unit_for_squares(X: Array, rough: bool) -> float:
     """Return 1, or the unit in which squares of the entries are in the range of their dtype."""
-    dtype = "float32" if rough else dtype_name(X)
+    dtype = dtype_name(X)
+    if rough:
+        dtype = "float32"
     far = float(np.finfo(dtype).max) ** 0.25
+
     largest = max_abs(X)
     if largest == 0 or 1 / far < largest < far:
         return 1.0
@@ -158,10 +178,13 @@ class _Cloud:
         else:
             xp = namespace(points)
             self.centre = xp.mean(points, axis=0)
-            X = points - self.centre
-            squares = to_host(xp.sum(X * X, axis=1))
-            self.X = xp.astype(X, xp.float32) if rough else X
-        self.half_norms = np.asarray(squares).ravel().astype(np.float64) / 2
+            self.X = points - self.centre
+            squares = to_host(xp.sum(self.X * self.X, axis=1))
+            if rough:
+                self.X = xp.astype(self.X, xp.float32)
+
+        norms = np.asarray(squares).ravel()
+        self.half_norms = norms.astype(np.float64) / 2
 
     def take(self, indices: Indices | Array) -> Array:
         """Return points at `indices`, which may be where the points are, dense."""
@@ -170,17 +193,25 @@ class _Cloud:
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
         half = namespace(Z).sum(Z * Z, axis=1) / 2
-        return half - take(self.X, rows) @ Z.T
+        products = take(self.X, rows) @ Z.T
+        return half - products
+
+    def squared_distances(self, Z: Array, half_norms: Array) -> Array:
+        """Return ‖x − z‖² of all points, whose ½‖x‖² are where they are, float64 (c, n)."""
+        scores = in_float64(self.scores(Z, slice(0, self.n)))
+        return namespace(scores).clip(2 * (scores.T + half_norms), min=0.0)
 
     def nearest(self, Z: Array) -> tuple[Indices, Floats]:
         """Return the nearest centroid of each point, and its squared distance."""
         owner = np.empty(self.n, dtype=np.intp)
         squared = np.empty(self.n)
-        for rows in row_blocks(self.n, 8 * Z.shape[0], block_bytes(self.X)):
+        row_bytes = 8 * Z.shape[0]
+        for rows in row_blocks(self.n, row_bytes, block_bytes(self.X)):
             scores = self.scores(Z, rows)
             xp = namespace(scores)
             owner[rows] = to_host(xp.argmin(scores, axis=1))
-            squared[rows] = 2 * (self.half_norms[rows] + to_host(xp.min(scores, axis=1)))
+            lowest = to_host(xp.min(scores, axis=1))
+            squared[rows] = 2 * (self.half_norms[rows] + lowest)
         return owner, np.maximum(squared, 0.0)
 
     def means(self, owner: Indices, squared: Floats, before: Array) -> Array:
@@ -189,59 +220,63 @@ class _Cloud:
         sizes = np.bincount(owner, minlength=c)
         empty = np.flatnonzero(sizes == 0)
         if len(empty):
-            far = np.argsort(-squared, kind="stable")[: len(empty)]
+            farthest = np.argsort(-squared, kind="stable")[: len(empty)]
             owner = owner.copy()
-            owner[far] = empty
+            owner[farthest] = empty
             sizes = np.bincount(owner, minlength=c)
+
+        # where a group lost its only point to an empty one, its centroid stays
         means = _sums(self.X, owner, 1 / sizes[owner], c)
-        there = like(np.asarray(sizes > 0, dtype=np.float64)[:, None], before)
-        return means * there + before * (1 - there)
+        kept = (sizes > 0).astype(np.float64)
+        has_points = like(kept[:, None], before)
+        return means * has_points + before * (1 - has_points)
 
 
 def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
     """Return Σ weight_i x_i over each group, shape (c, d)."""
-    n = len(owner)
     if is_sparse(X) or isinstance(X, np.ndarray):
-        members = csc_array((weight.astype(X.dtype), owner, np.arange(n + 1)), shape=(c, n))
+        members = memberships(owner, weight.astype(X.dtype), c)
         return dense(members @ X)
-    belongs = np.zeros((c, n))
-    belongs[owner, np.arange(n)] = weight
-    return like(belongs, X) @ X
+    members = memberships(owner, weight, c)
+    return like(members.toarray(), X) @ X
 
 
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
     """Return c points by greedy k-means++, on the points' device, without waiting for a GPU."""
-    first = rng.choice(cloud.n, p=np.full(cloud.n, 1 / cloud.n))
-    together, trials = 1, 2 + int(np.log(c))
+    together = 1
+    trials = 2 + int(np.log(c))
     if cloud.rough:
-        together, trials = AT_ONCE, TRIALS_AT_ONCE
+        together = AT_ONCE
+        trials = TRIALS_AT_ONCE
 
-    Z = cloud.take(np.array([first]))
+    # the first seed is any point
+    everyone = np.full(cloud.n, 1 / cloud.n)
+    first = np.array([rng.choice(cloud.n, p=everyone)])
+    Z = cloud.take(first)
     xp = namespace(Z)
-    half = like(cloud.half_norms, Z, xp.float64)
-    ones = xp.ones_like(half)
+    chosen = [like(first, Z, xp.int64)]
 
-    def squared_from(Z: Array) -> Array:
-        scores = xp.astype(cloud.scores(Z, slice(0, cloud.n)), xp.float64, copy=False)
-        return xp.clip(2 * (scores.T + half), min=0.0)
-
-    nearest = squared_from(Z)[0, :]
-    chosen = [like(np.array([first]), Z, xp.int64)]
+    half_norms = like(cloud.half_norms, Z, xp.float64)
+    nearest = cloud.squared_distances(Z, half_norms)[0, :]
+    ones = xp.ones_like(nearest)
 
     # all random numbers are there before the first is used
     draws = -(-(c - 1) // together)
     uniform = like(rng.random((draws, trials)), Z, xp.float64)
     for i in range(draws):
         # points are drawn in proportion to their squared distance from the seeds
-        summed = xp.cumulative_sum(nearest)
-        drawn = xp.searchsorted(summed, uniform[i, :] * summed[-1], side="right")
+        mass = xp.cumulative_sum(nearest)
+        drawn = xp.searchsorted(mass, uniform[i, :] * mass[-1], side="right")
         drawn = xp.clip(drawn, max=cloud.n - 1)  # no mass is left where few points are distinct
 
         # and those that lower the loss most become seeds
-        closer = squared_from(cloud.take(drawn))
+        closer = cloud.squared_distances(cloud.take(drawn), half_norms)
         for _ in range(min(together, c - len(chosen))):
             closer = xp.minimum(closer, nearest)
-            best = xp.reshape(xp.argmin(closer @ ones), (1,))
+            loss = closer @ ones
+            best = xp.reshape(xp.argmin(loss), (1,))
             nearest = xp.take(closer, best, axis=0)[0, :]
             chosen.append(xp.take(drawn, best))
-    return to_host(xp.concat(chosen)).astype(np.intp)
+
+    found = to_host(xp.concat(chosen))
+    return found.astype(np.intp)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from nysboost.numerics.arrays import Floats, Indices, positive_or_one
+from nysboost.numerics.kmeans import memberships
+from nysboost.numerics.tolerances import EPS
 
 
 def pam(distances: Floats, k: int) -> Indices:
@@ -19,7 +20,8 @@ def pam(distances: Floats, k: int) -> Indices:
         return medoids
 
     # changes of the loss below this are rounding
-    tolerance = 64 * np.finfo(np.float64).eps * float(distances.sum(axis=0).min())
+    least = float(distances.sum(axis=0).min())
+    tolerance = 64 * EPS * least
     while True:
         change = _swap_changes(distances, medoids)
         change[:, medoids] = np.inf
@@ -37,16 +39,20 @@ def _build(distances: Floats, k: int) -> Indices:
     loss = distances.sum(axis=0)
     medoids = np.empty(k, dtype=np.intp)
     free = np.ones(len(distances), dtype=bool)
+
     for i in range(k):
-        medoids[i] = np.argmin(np.where(free, loss, np.inf))
-        free[medoids[i]] = False
+        best = np.argmin(np.where(free, loss, np.inf))
+        medoids[i] = best
+        free[best] = False
 
         # the points that this medoid is nearest to change what another would gain
-        to_medoid = distances[medoids[i]]
+        to_medoid = distances[best]
         closer = to_medoid < nearest
         theirs = distances[closer]
-        loss -= np.minimum(theirs, nearest[closer, None]).sum(axis=0)
-        loss += np.minimum(theirs, to_medoid[closer, None]).sum(axis=0)
+        before = np.minimum(theirs, nearest[closer, None])
+        after = np.minimum(theirs, to_medoid[closer, None])
+        loss -= before.sum(axis=0)
+        loss += after.sum(axis=0)
         nearest[closer] = to_medoid[closer]
     return medoids
 
@@ -57,10 +63,11 @@ def _swap_changes(distances: Floats, medoids: Indices) -> Floats:
     n = len(distances)
 
     # distances from the nearest medoid and from the second
+    points = np.arange(n)
     to_medoids = distances[:, medoids]
     owner = np.argmin(to_medoids, axis=1)
-    first = to_medoids[np.arange(n), owner]
-    to_medoids[np.arange(n), owner] = np.inf
+    first = to_medoids[points, owner]
+    to_medoids[points, owner] = np.inf
     second = to_medoids.min(axis=1)
 
     # what adding the candidate c gains
@@ -69,24 +76,26 @@ def _swap_changes(distances: Floats, medoids: Indices) -> Floats:
 
     # points of medoid i fall back on the candidate or on their second medoid
     orphaned = np.minimum(distances, second[:, None]) - with_candidate
-    members = csc_array((np.ones(n), owner, np.arange(n + 1)), shape=(k, n))
-    changes: Floats = added[None, :] + members @ orphaned
+    changes: Floats = memberships(owner, np.ones(n), k) @ orphaned
+    changes += added
     return changes
 
 
 def park_jun(distances: Floats, k: int, max_iter: int = 300) -> Indices:
     """Return k medoids by Park and Jun (2009), from the k smallest v_j = Σ_i d_ij / Σ_l d_il."""
     # the k most central points
-    totals = distances.sum(axis=1)
-    centrality = (distances / positive_or_one(totals)[:, None]).sum(axis=0)
+    totals = positive_or_one(distances.sum(axis=1))
+    centrality = (distances / totals[:, None]).sum(axis=0)
     medoids = np.argsort(centrality, kind="stable")[:k]
 
+    points = np.arange(len(distances))
     loss = np.inf
     for _ in range(max_iter):
         # every point belongs to its nearest medoid
         owner = np.argmin(distances[:, medoids], axis=1)
         owner[medoids] = np.arange(k)  # a medoid owns itself, also among duplicates
-        new_loss = float(distances[np.arange(len(distances)), medoids[owner]].sum())
+        to_own = distances[points, medoids[owner]]
+        new_loss = float(to_own.sum())
         if not new_loss < loss:
             break
         loss = new_loss

@@ -16,6 +16,7 @@ from nysboost.numerics.arrays import (
     epsilon,
     floats_on_host,
     identity,
+    in_float64,
     like,
     max_abs,
     namespace,
@@ -23,7 +24,7 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.budget import row_blocks
 from nysboost.numerics.threads import threads_for
-from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING
+from nysboost.numerics.tolerances import EPS, FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING
 
 
 def triangular_factor(*blocks: Array) -> Floats:
@@ -41,7 +42,8 @@ def triangular_inverse(L: Array) -> Array:
     xp = namespace(L)
     solve = getattr(xp.linalg, "solve_triangular", None)  # which the standard does not have
     if solve is not None:
-        found: Array = solve(L, identity(L.shape[0], L), upper=False)
+        unit = identity(L.shape[0], L)
+        found: Array = solve(L, unit, upper=False)
         return found
     if not isinstance(L, np.ndarray):
         return xp.tril(xp.linalg.inv(L))
@@ -58,9 +60,9 @@ def triangular_inverse(L: Array) -> Array:
 def solve_positive(A: Array, B: Array) -> Array:
     """Return A⁻¹B of a positive definite A, in float64: half the work of a general one."""
     if isinstance(A, np.ndarray):
-        _, found, failed = lapack.dposv(A.T, B, lower=True)
+        _, solution, failed = lapack.dposv(A.T, B, lower=True)
         if not failed:
-            return np.asarray(found)
+            return np.asarray(solution)
     return namespace(A).linalg.solve(A, B)
 
 
@@ -74,11 +76,11 @@ def range_basis(A: Array) -> tuple[Array, Array]:
 
     # A turn / scale = rest holds throughout; in units of the scale, squares stay in range
     scale = max_abs(A) or 1.0
-    rest = xp.astype(A, xp.float64) / scale
+    rest = in_float64(A) / scale
     turn = like(np.eye(A.shape[1]), rest)
 
     rounding_of_entries = ROUNDING * epsilon(A)
-    rounding_of_sums = A.shape[1] * epsilon(rest)
+    rounding_of_sums = A.shape[1] * EPS
     smallest = max(rounding_of_entries, rounding_of_sums)
 
     Q = rest[:, :0]
@@ -86,23 +88,20 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     floor = 0.0
     while rest.shape[1] > 0:
         # the directions of what is left, by their squared singular values
-        squared = rest.T @ rest
-        with threads_for(squared.shape[0]):
-            squares, V = xp.linalg.eigh(squared)
+        squares, V = _eigh(rest.T @ rest)
         largest = float(squares[-1])
         floor = floor or largest * smallest**2
         if not largest > floor:
             break
 
         # those within six digits of the largest are resolved, and become columns of Q
-        unresolved = int(np.sum(to_host(squares) <= max(largest * RESOLVED, floor)))
+        least = max(largest * RESOLVED, floor)
+        unresolved = int(np.sum(to_host(squares) <= least))
         side = V[:, unresolved:] / xp.sqrt(squares[unresolved:])
         part, back = _without(Q, T, rest @ side, turn @ side)
 
         # by now the part is nearly orthonormal, and its own Cholesky factor makes it so
-        squared = part.T @ part
-        with threads_for(squared.shape[0]):
-            step = triangular_inverse(xp.linalg.cholesky(squared)).T
+        step = _inverse_cholesky(part.T @ part)
         Q = xp.concat([Q, part @ step], axis=1)
         T = xp.concat([T, back @ step], axis=1)
 
@@ -111,7 +110,22 @@ def range_basis(A: Array) -> tuple[Array, Array]:
         rest, turn = _without(Q, T, rest @ V, turn @ V)
 
     # what is left of the columns goes to zero, and a pseudoinverse has no part in it
-    return Q, (T - turn @ (turn.T @ T)) / scale
+    inside = T - turn @ (turn.T @ T)
+    return Q, inside / scale
+
+
+def _eigh(S: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues of a symmetric matrix, rising, and its eigenvectors."""
+    with threads_for(S.shape[0]):
+        values, vectors = namespace(S).linalg.eigh(S)
+    return values, vectors
+
+
+def _inverse_cholesky(S: Array) -> Array:
+    """Return L⁻ᵀ of S = L Lᵀ."""
+    with threads_for(S.shape[0]):
+        L = namespace(S).linalg.cholesky(S)
+        return triangular_inverse(L).T
 
 
 def orthonormalise(S: Array, T: Array) -> Array | None:
@@ -122,12 +136,15 @@ def orthonormalise(S: Array, T: Array) -> Array | None:
     """
     xp = namespace(S)
     for _ in range(3):
+        # A T has orthonormal columns as soon as the factor L of Tᵀ S T is the identity
         factor = _cholesky(T.T @ S @ T)
         if factor is None:
             return None
+
         pivots = to_host(xp.linalg.diagonal(factor))
         if pivots.min() <= FAR_FROM_THERE * pivots.max():
             return None
+
         T = T @ triangular_inverse(factor).T
         if pivots.min() > NEARBY * pivots.max():
             return T
@@ -141,7 +158,9 @@ def _cholesky(A: Array) -> Array | None:
         factor = xp.linalg.cholesky(A)
     except (np.linalg.LinAlgError, RuntimeError):  # PyTorch raises a RuntimeError
         return None
-    return factor if bool(xp.all(xp.isfinite(factor))) else None
+    if not bool(xp.all(xp.isfinite(factor))):
+        return None
+    return factor
 
 
 def _without(Q: Array, T: Array, part: Array, back: Array) -> tuple[Array, Array]:
@@ -165,7 +184,10 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
     # R S Rᵀ in the basis of R's left singular vectors
     scaled = s[:, None] * Vt
     eigenvalues, Y = np.linalg.eigh((scaled * weights) @ scaled.T)
-    return eigenvalues[::-1], fix_signs((Vt.T / s) @ Y[:, ::-1])
+
+    # largest first
+    T = (Vt.T / s) @ Y[:, ::-1]
+    return eigenvalues[::-1], fix_signs(T)
 
 
 def fix_signs(vectors: Floats) -> Floats:
@@ -188,19 +210,22 @@ def norms(A: Array, axis: int | None = None) -> Array:
             found = xp.sqrt(flat @ flat)
         else:
             found = xp.linalg.vector_norm(A, axis=axis)
-        if bool(xp.all((found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE))):
+        in_range = (found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE)
+        if bool(xp.all(in_range)):
             return found
 
     # in units of the largest entry; an array without entries has the norm 0
     largest = max_abs(A) or 1.0
-    squares = xp.sum((A / largest) ** 2, axis=axis, dtype=xp.float64)
+    scaled = A / largest
+    squares = xp.sum(scaled**2, axis=axis, dtype=xp.float64)
     return xp.sqrt(squares) * largest
 
 
 def times(G: Array, Q: Array) -> Array:
     """Return G Q, multiplied in the precision of G and returned in that of Q."""
     xp = namespace(G)
-    return xp.astype(G @ xp.astype(Q, G.dtype, copy=False), Q.dtype, copy=False)
+    product = G @ xp.astype(Q, G.dtype, copy=False)
+    return xp.astype(product, Q.dtype, copy=False)
 
 
 SYMMETRIC_PARTS = 8  # blocks of rows, with which 9/16 of the entries are evaluated
@@ -212,13 +237,16 @@ def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:
     `block` maps indices of rows and of columns, both in a row, to the entries there.
     """
     everything = np.arange(n)
+    size = -(-n // SYMMETRIC_PARTS)
     G: Array | None = None
-    for rows in row_blocks(n, 1, -(-n // SYMMETRIC_PARTS)):
+
+    for rows in row_blocks(n, 1, size):
         part = block(everything[rows], everything[: rows.stop])
         if G is None:
             G = empty((n, n), part)
         G[rows, : rows.stop] = part
         G[: rows.start, rows] = part[:, : rows.start].T
+
     assert G is not None
     return G
 
@@ -234,14 +262,20 @@ def pivoted_cholesky(A: Floats, rule: Rule, size: int) -> Indices:
 
     The rule chooses the next pivot by the diagonal of the residual A − F Fᵀ.
     """
-    F = np.zeros((len(A), min(size, len(A))), order="F")
+    n = len(A)
+    F = np.zeros((n, min(size, n)), order="F")
     left = np.diag(A).astype(np.float64)
     pivots: list[int] = []
+
     for i in range(F.shape[1]):
         j = rule(left)
         if j is None:
             break
-        F[:, i] = (A[:, j] - F[:, :i] @ F[j, :i]) / np.sqrt(left[j])
+
+        # the residual's column j, so scaled that F Fᵀ has its entries
+        column = A[:, j] - F[:, :i] @ F[j, :i]
+        F[:, i] = column / np.sqrt(left[j])
+
         left -= F[:, i] ** 2
         pivots.append(j)
         left[pivots] = 0
@@ -253,7 +287,9 @@ def choose_largest(floor: float = 0.0) -> Rule:
 
     def rule(left: Floats) -> int | None:
         j = int(np.argmax(left))
-        return j if left[j] > floor else None
+        if left[j] > floor:
+            return j
+        return None
 
     return rule
 

@@ -6,33 +6,42 @@ import difflib
 import re
 from collections.abc import Iterable
 from math import ceil
-from typing import Any
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Return a sentence that there is no such name, with the nearest ones, or all of a few."""
     folded = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(str(name).lower(), folded, n=3, cutoff=0.5)
-    hint = f" Did you mean {' or '.join(repr(folded[one]) for one in near)}?" if near else ""
-    # of many names the nearest are enough
-    all_ = "" if near and len(folded) > 20 else f" Known are {', '.join(folded.values())}."
-    return f"There is no {what} {name!r}.{hint}{all_}"
+
+    said = f"There is no {what} {name!r}."
+    if near:
+        alternatives = [repr(folded[candidate]) for candidate in near]
+        said += f" Did you mean {' or '.join(alternatives)}?"
+    if not near or len(folded) <= 20:  # of many names the nearest are enough
+        said += f" Known are {', '.join(folded.values())}."
+    return said
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     """Return a value as an error message shows it: an array by its shape alone."""
     shape = getattr(value, "shape", ())
-    return f"<array of shape {tuple(shape)}>" if shape else repr(value)
+    if not shape:
+        return repr(value)
+    return f"<array of shape {tuple(shape)}>"
 
 
 def format_count(n: int, what: str) -> str:
     """Return a number of things as a sentence has it: "1 row", "2 rows"."""
-    return f"{n} {what}{'s' if n != 1 else ''}"
+    if n == 1:
+        return f"1 {what}"
+    return f"{n} {what}s"
 
 
 def format_seconds(seconds: float) -> str:
     """Return a duration in seconds or minutes."""
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
 
 
 def format_bytes(size: float) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from nysboost.numerics.arrays import to_host
+from nysboost.numerics.arrays import is_array, to_host
 from nysboost.numerics.messages import format_value
 
 
@@ -34,8 +33,10 @@ def require_count(name: str, value: Any) -> None:
     _require(name, "must be a positive whole number", value, 0, np.inf, Integral)
 
 
-def _require(name: str, rule: str, value: Any, low: float, high: float, kind: Any = Real) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind) or not low < value < high:
+def _require(name: str, rule: str, value: Any, low: float, high: float, kind: type = Real) -> None:
+    """Raise unless the value is a number of this kind between two others."""
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    if not is_number or not low < value < high:
         raise ValueError(f"{name} {rule}, but {name}={format_value(value)} was given.")
 
 
@@ -44,7 +45,8 @@ RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | Non
 
 def make_rng(random_state: RandomState) -> np.random.Generator:
     """Turn any seed into a generator; None follows ``np.random.seed``, as in scikit-learn."""
-    random_state = check_random_state(None) if random_state is None else random_state
+    if random_state is None:
+        random_state = check_random_state(None)
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
     try:
@@ -52,9 +54,6 @@ def make_rng(random_state: RandomState) -> np.random.Generator:
     except (TypeError, ValueError) as error:
         msg = f"random_state is a whole number or a generator, but {random_state!r} was given."
         raise ValueError(msg) from error
-
-
-T = TypeVar("T")
 
 
 def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
@@ -65,7 +64,10 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     """
     if isinstance(rows, slice):
         return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
-    given = to_host(rows) if is_array_api_obj(rows) else np.asarray(rows)
+
+    if is_array(rows):
+        rows = to_host(rows)
+    given = np.asarray(rows)
     if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
         raise ValueError(
             f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
@@ -75,6 +77,7 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
         if len(given) != n:
             raise ValueError(f"{name} is a mask of length {len(given)}, but there are {n} rows.")
         return np.flatnonzero(given)
+
     outside = given[(given < -n) | (given >= n)]
     if outside.size:
         msg = f"{name} contains {outside[0]}, but there are {n} rows, numbered from 0 to {n - 1}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import multiprocessing
 import sys
@@ -19,6 +20,7 @@ from nysboost.numerics.messages import format_seconds
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
 
 T = TypeVar("T")
 
@@ -127,7 +129,9 @@ class Progress:
 
     def sentence(self, line: str) -> str:
         """Return the line with the time left, if that is known."""
-        return f"{line}, {self.rest}" if self.rest else line
+        if not self.rest:
+            return line
+        return f"{line}, {self.rest}"
 
 
 _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
@@ -149,13 +153,16 @@ def report_progress(
     if not isinstance(verbose, Integral | None):
         raise ValueError(f"verbose is None, 0 or 1, but verbose={verbose!r} was given.")
     outer = _current.get()
-    if outer is not None and not outer.total and listen is None:
-        yield outer  # which knows no parts of its own
-        return
+    if outer is not None:
+        verbose = 0  # the larger computation shows itself
+        if not outer.total and listen is None:
+            yield outer  # which knows no parts of its own
+            return
+
     progress = Progress(None, listen)
     token = _current.set(progress)
     try:
-        with _show(progress, title, verbose if outer is None else 0):
+        with _show(progress, title, verbose):
             yield progress
     finally:
         _current.reset(token)
@@ -177,10 +184,15 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
     if progress.total:  # a larger computation, of which this is a part, counts
         yield from steps
         return
-    progress.begin(len(steps))
+
+    total = len(steps)
+    progress.begin(total)
     for number, step in enumerate(steps, start=1):
         yield step
-        progress.step(1.0, f"{what} {number} of {len(steps)}" if what else "")
+        line = ""
+        if what:
+            line = f"{what} {number} of {total}"
+        progress.step(1.0, line)
 
 
 # Showing it
@@ -256,13 +268,18 @@ class _Bar:
                 task = self.shown.add_task(self._title, left="")
                 self.shown.start()
             if self.shown is not None:
-                work = self._progress
-                # without a total rich shows a bar that moves
-                total = work.total if work.share < 1 else None
-                self.shown.update(task, total=total, completed=work.done, left=work.rest)
-                self.shown.refresh()
+                self._update(self.shown, task)
         if self.shown is not None:
             self.shown.stop()
+
+    def _update(self, shown: RichProgress, task: TaskID) -> None:
+        """Show how much is done; without a total rich shows a bar that moves."""
+        work = self._progress
+        total = None
+        if work.share < 1:
+            total = work.total
+        shown.update(task, total=total, completed=work.done, left=work.rest)
+        shown.refresh()
 
 
 def _make_bar() -> RichProgress:
@@ -293,6 +310,9 @@ def _has_screen() -> bool:
         return False
     if sys.stderr is not None and sys.stderr.isatty():
         return True
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    in_notebook = type(shell).__name__ == "ZMQInteractiveShell"
+
+    get_shell = getattr(builtins, "get_ipython", None)  # where IPython runs this code
+    if get_shell is None:
+        return False
+    in_notebook = type(get_shell()).__name__ == "ZMQInteractiveShell"
     return in_notebook and find_spec("ipywidgets") is not None

@@ -30,7 +30,9 @@ def limit_threads(threads: int | None) -> Iterator[None]:
         return
 
     outside = _local.__dict__.get("most")
-    _local.most = threads if outside is None else min(threads, outside)
+    if outside is not None:
+        threads = min(threads, outside)
+    _local.most = threads
     try:
         with limit_blas(threads):
             yield
@@ -49,7 +51,8 @@ def usable_threads(budget: Budget) -> int:
     with _lock:
         limits = []
         for i, (get, _) in enumerate(_libraries()):
-            limits.append(_changed[i][0] if i in _changed else get())
+            before, _ = _changed.get(i) or (get(), 0)
+            limits.append(before)
     if not limits:
         limits = [1]
 
@@ -95,7 +98,9 @@ SMALL = 512  # rows of square matrices whose products gain nothing from a second
 
 def threads_for(size: int) -> AbstractContextManager[None]:
     """Return the context for algebra of square matrices of a size: one thread for small ones."""
-    return one_blas_thread() if size <= SMALL else nullcontext()
+    if size <= SMALL:
+        return one_blas_thread()
+    return nullcontext()
 
 
 FEW_CORES = 2  # two threads wait for each other beside a busy process: 19 s for a fit, one 7 s
@@ -136,12 +141,16 @@ def _apply_limit() -> None:
     for i, (get, change) in enumerate(_libraries()):
         now = get()
         before, ours = _changed.pop(i, (now, now))
-        wanted = before if limit is None else min(before, limit)
+        wanted = before
+        if limit is not None:
+            wanted = min(before, limit)
+
         if now == ours != wanted:
             change(wanted)
             ours = wanted
         if limit is not None and ours != before:
             _changed[i] = before, ours
+
     if _limit() != limit:  # a context was collected meanwhile
         _apply_limit()
 

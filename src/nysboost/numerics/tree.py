@@ -40,13 +40,14 @@ class Tree:
         Rows that are all alike stay together, however many they are. Of U as a sample of n rows,
         leaves are so small that few leaves of all rows have more than `most`.
         """
-        growing = _Growing(U, _rows_in_leaf(U.shape[0], most, n or U.shape[0]))
-        growing.add(np.arange(U.shape[0]))
+        s, q = U.shape
+        growing = _Growing(U, _rows_in_leaf(s, most, n or s))
+        growing.add(np.arange(s))
 
-        directions = np.array([cut.direction for cut in growing.cuts]).reshape(-1, U.shape[1])
+        directions = np.array([cut.direction for cut in growing.cuts])
         thresholds = np.array([cut.threshold for cut in growing.cuts])
-        children = np.array(growing.children, dtype=np.intp).reshape(-1, 2)
-        return cls(directions, thresholds, children)
+        children = np.array(growing.children, dtype=np.intp)
+        return cls(directions.reshape(-1, q), thresholds, children.reshape(-1, 2))
 
     @property
     def n_leaves(self) -> int:
@@ -61,16 +62,19 @@ class Tree:
             return at
 
         directions = like(self.directions.T, U)
-        for block in row_blocks(len(at), 8 * n_nodes, block_bytes(U) // 8):
+        row_bytes = 8 * n_nodes
+        for block in row_blocks(len(at), row_bytes, block_bytes(U) // 8):
             # the sides of all cuts, in one product
-            above = to_host(U[block, :] @ directions) > self.thresholds
-            at[block] = self._descend(above)
+            along = to_host(U[block, :] @ directions)
+            at[block] = self._descend(along > self.thresholds)
         return -1 - at
 
     def _descend(self, above: NDArray[np.bool_]) -> Indices:
         """Return the negative child in which each row ends, by its side of each cut, (n, nodes)."""
         at = np.zeros(len(above), dtype=np.intp)
         rows = np.arange(len(above))
+
+        # those that are in no leaf go on
         while len(rows):
             side = above[rows, at[rows]].astype(np.intp)
             at[rows] = self.children[at[rows], side]
@@ -120,9 +124,11 @@ class _Growing:
 
 def _find_cut(U: Array) -> Cut | None:
     """Return the cut of rows along their leading direction; None if all rows are alike."""
-    some = to_host(U[:: max(1, U.shape[0] // DIRECTION_ROWS), :])
-    covariance = np.cov(some, rowvar=False).reshape(U.shape[1], -1)
-    _, V = np.linalg.eigh(covariance)
+    # the leading principal direction, of evenly spread rows
+    step = max(1, U.shape[0] // DIRECTION_ROWS)
+    some = to_host(U[::step, :])
+    covariance = np.cov(some, rowvar=False)
+    _, V = np.linalg.eigh(np.atleast_2d(covariance))
     direction = V[:, -1]
     along = to_host(U @ like(direction, U))
 
@@ -130,6 +136,7 @@ def _find_cut(U: Array) -> Cut | None:
         above = along > middle
         if above.any() and not above.all():
             # equal values stay together, and rounding moves no row across the middle of a gap
-            threshold = float(along[above].min() + along[~above].max()) / 2
-            return Cut(direction, threshold, above)
+            upper = float(along[above].min())
+            lower = float(along[~above].max())
+            return Cut(direction, (lower + upper) / 2, above)
     return None
