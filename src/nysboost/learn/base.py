@@ -190,14 +190,14 @@ class BaseLearner(Estimator):
     def _keep(self, fitted: SearchResult, rows: Rows) -> None:
         """Set the fitted attributes."""
         self._members: list[Member] = list(fitted.members)
+        self.candidates_ = fitted.notes
+
+        # the mixture: not members with logistic regressions alone
         mixture = [member for member in self._members if member.weight > 0]
         self.mixture_weights_ = np.array([member.weight for member in mixture])
-        self.candidates_ = fitted.notes
         self.n_components_ = max(len(member.model.features.landmarks) for member in mixture)
-        self.n_local_rows_ = 0
-        for member in mixture:
-            if member.leaves is not None:
-                self.n_local_rows_ = max(self.n_local_rows_, int(member.leaves.V.shape[0]))
+        n_local = [len(one.leaves.V) for one in mixture if one.leaves is not None]
+        self.n_local_rows_ = max(n_local, default=0)
 
         # the member with the largest weight
         best = mixture[int(np.argmax(self.mixture_weights_))]
@@ -213,7 +213,8 @@ class BaseLearner(Estimator):
 
         # importances are computed when first asked for
         assert fitted.X is not None
-        self._held_out: HeldOutRows | None = HeldOutRows.of(fitted.X, fitted.truth)
+        held_out = HeldOutRows.of(fitted.X, fitted.truth)
+        self._held_out: HeldOutRows | None = held_out
         self._importances: Floats | None = None
 
     # Reports
@@ -306,11 +307,16 @@ class BaseLearner(Estimator):
         outlying = []
         gaps = []
         for piece in rows.pieces(max(64, size)):
-            x = piece if arrays.is_sparse(piece) else arrays.like(piece, rows.template)
+            x = piece
+            if not arrays.is_sparse(piece):
+                x = arrays.like(piece, rows.template)
+
+            # sums over the members
             of_members = [member.variance(x) for member in self._members]
-            variances.append(reduce(add, (variance for variance, _ in of_members)))
-            outlying.append(reduce(add, (far for _, far in of_members)))
+            variances.append(reduce(add, [variance for variance, _ in of_members]))
+            outlying.append(reduce(add, [far for _, far in of_members]))
             gaps.append(self._find_gaps(x))
+
         concat = arrays.namespace(variances[0]).concat
         return concat(variances), concat(outlying), np.concatenate(gaps)
 
@@ -325,9 +331,10 @@ class BaseLearner(Estimator):
 
 def _approximation_of(member: Member, rows: Rows, budget: Budget) -> Approximation:
     """Return the Nyström approximation that a member stands on."""
-    kernel = member.model.kernel
-    gram = KernelGram(with_codes(rows, member.codes), kernel, budget)
-    return Approximation(gram, Mixture((member.model.features,), np.ones(1)))
+    coded = with_codes(rows, member.codes)
+    gram = KernelGram(coded, member.model.kernel, budget)
+    mixture = Mixture((member.model.features,), np.ones(1))
+    return Approximation(gram, mixture)
 
 
 def _evaluate_block(load: tuple[BaseLearner, Answer[A]], X: Array) -> A:

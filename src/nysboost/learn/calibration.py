@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.optimize import Bounds, minimize
+from scipy.special import log_softmax
 
 from nysboost.learn.search.search import SearchResult
 from nysboost.numerics.arrays import Floats
@@ -70,8 +70,12 @@ def calibrate(
     weights : array of shape (len(beside),)
     """
     h, k = fitted.mean.shape
-    counts = np.ones(h) if fitted.weights is None else fitted.weights
-    logarithm = _logarithm(fitted.mean) if shares else np.zeros((h, k))
+    counts = np.ones(h)
+    if fitted.weights is not None:
+        counts = fitted.weights
+    logarithm = np.zeros((h, k))
+    if shares:
+        logarithm = _logarithm(fitted.mean)
     loss = CalibrationLoss(
         terms=[fitted.mean, logarithm, *beside],
         truth=(h * fitted.truth + 0.5) / (h + k / 2),
@@ -81,10 +85,14 @@ def calibrate(
 
     # a larger score never lowers a probability: coefficients are not negative
     q = len(loss.terms)
-    bounds = [(None, None)] + [(0, None)] * (q - 1) + [(None, None)] * k
+    least = np.full(q + k, -np.inf)
+    least[1:q] = 0.0
+    bounds = Bounds(least, np.inf)
     found = minimize(loss, loss.start(), jac=True, method="L-BFGS-B", bounds=bounds).x
-    calibration = Calibration(float(np.exp(found[0])), float(found[1]), found[q:])
-    return calibration, found[2:q]
+
+    slope = float(np.exp(found[0]))
+    power = float(found[1])
+    return Calibration(slope, power, found[q:]), found[2:q]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,19 +109,27 @@ class CalibrationLoss:
 
     def start(self) -> Floats:
         """Return the variables that the penalty prefers."""
-        start = np.zeros(len(self.terms) + self.truth.shape[1])
+        k = self.truth.shape[1]
+        start = np.zeros(len(self.terms) + k)
         start[0] = np.log(SLOPE)
         return start
 
     def __call__(self, variables: Floats) -> tuple[float, Floats]:
         """Return the loss and its gradient."""
+        # the logits, Σ_i c_i · terms_i + bias
         q = len(self.terms)
         c = variables[:q].copy()
         c[0] = np.exp(variables[0])
-        logits = variables[q:] + sum(c_i * term for c_i, term in zip(c, self.terms, strict=True))
-        row_losses = -np.sum(self.truth * log_softmax(logits, axis=1), axis=1)
+        logits = np.tile(variables[q:], (len(self.truth), 1))
+        for c_i, term in zip(c, self.terms, strict=True):
+            logits += c_i * term
 
-        by_logit = self.weights[:, None] * (softmax(logits, axis=1) - self.truth)
+        # the log loss of each row
+        log_shares = log_softmax(logits, axis=1)
+        row_losses = -np.sum(self.truth * log_shares, axis=1)
+
+        # its gradient
+        by_logit = self.weights[:, None] * (np.exp(log_shares) - self.truth)
         by_c = np.array([np.sum(by_logit * term) for term in self.terms])
         by_c[0] *= c[0]
         by_bias = self.biased * by_logit.sum(axis=0)
@@ -122,7 +138,8 @@ class CalibrationLoss:
         pull = variables - self.start()
         penalty = PRIOR / len(self.truth)
         loss = float(self.weights @ row_losses) + penalty * float(pull @ pull)
-        return loss, np.concatenate([by_c, by_bias]) + 2 * penalty * pull
+        gradient = np.concatenate([by_c, by_bias])
+        return loss, gradient + 2 * penalty * pull
 
 
 def _logarithm(scores: Floats) -> Floats:

@@ -164,10 +164,12 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
         # leaves minimise squared errors, so there are none
         fitted = self._learn(table, local=False)
+
         # scores are not near the indicators, but probabilities are
-        probabilities = softmax(self._calibration.logits(fitted.mean), axis=1)
-        squared = np.average((fitted.truth - probabilities) ** 2, axis=0, weights=fitted.weights)
-        self.validation_error_ = float(np.sqrt(squared.mean()))
+        logits = self._calibration.logits(fitted.mean)
+        squared = (fitted.truth - softmax(logits, axis=1)) ** 2
+        mse = np.average(squared, axis=0, weights=fitted.weights)
+        self.validation_error_ = float(np.sqrt(mse.mean()))
 
     def _finish(self, fitted: SearchResult) -> SearchResult:
         """Calibrate the mixture, or linear classifiers in its place if the loss is of margins."""
@@ -212,7 +214,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
                 continue
             classifiers = fit_in_place_of_squares(self.loss, strengths, one.trial)
             mean += one.weight * classifiers.scores
-            model = classifiers.fit_to_all(one.fit_to_all().model.features)
+            features = one.fit_to_all().model.features
+            model = classifiers.fit_to_all(features)
             members.append(Member(model, one.weight, one.trial.data.codes))
         fitted = replace(fitted, members=members, mean=mean)
         self._calibration, _ = calibrate(fitted, shares=False)
@@ -245,10 +248,10 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             self._add(TrainingTable(X, y, sample_weight))
             return self
 
-        if classes is not None and not np.isin(classes, np.asarray(y)).all():
-            missing = np.setdiff1d(classes, np.asarray(y)).tolist()[0]
+        missing = [] if classes is None else np.setdiff1d(classes, np.asarray(y)).tolist()
+        if missing:
             raise ValueError(
-                f"classes has the label {missing!r}, which the first y does not have, so that "
+                f"classes has the label {missing[0]!r}, which the first y does not have, so that "
                 "nothing can be learned about it: begin with rows of every class."
             )
         return self.fit(X, y, sample_weight)
@@ -261,7 +264,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             raise ValueError('class_weight="balanced" needs all rows: give a dict to partial_fit.')
         counts = self._times_class_weight(table.weights, labels)
         weights = self._added_weight(counts, len(labels))
-        indicators = np.eye(len(self.classes_))[np.searchsorted(self.classes_, labels)]
+        codes = np.searchsorted(self.classes_, labels)
+        indicators = np.eye(len(self.classes_))[codes]
         self._update(replace(table, y=indicators, weights=weights))
 
     def _refuse_new_labels(self, labels: ArrayLike) -> None:

@@ -46,6 +46,8 @@ LEARNING_POWER = 0.25
 """Errors fall with this power of the number of rows: models of all rows err less than those of the
 folds. On nine small tables 90 % intervals cover 88 to 94 % with it, without it 90 to 95 %."""
 
+TINY = float(np.finfo(np.float64).tiny)
+
 STEEPNESS = 0.01
 """Least slope of g, which bounds the density where many residuals are equal."""
 
@@ -59,7 +61,9 @@ class VarianceScale:
 
     def __call__(self, variance: Array) -> Array:
         """Return the calibrated variances, shape (n, t)."""
-        return like(self.a**2, variance) * (variance + like(self.b, variance))
+        amplitude = like(self.a**2, variance)
+        floor = like(self.b, variance)
+        return amplitude * (variance + floor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +79,8 @@ class ResidualShape:
 
     def quantile(self, mean: Floats, score: float) -> Floats:
         """Return g at a normal score for rows with these predicted means, shape (n,)."""
-        at_levels = _evaluate(self.values, np.full((len(self.means), 1), score))
+        scores = np.full((len(self.means), 1), score)
+        at_levels = _evaluate(self.values, scores)
         return np.interp(mean, self.means, at_levels[:, 0])
 
     def curves(self, mean: Floats) -> Floats:
@@ -118,7 +123,7 @@ class Distribution:
         """Return the logarithm of the density at y, for each target, shape (n, t)."""
         found = np.empty_like(mean)
         for j, shape in enumerate(self.shapes):
-            width = np.maximum(std[:, j], np.finfo(np.float64).tiny)
+            width = np.maximum(std[:, j], TINY)
             residual = (y[:, j] - mean[:, j]) / width
 
             # the density of g(U): that of U at g⁻¹(residual), over the slope there
@@ -162,17 +167,17 @@ def calibrate_distribution(
 
     # the shape of each target
     standardised = residual / positive_or_one(np.sqrt(calibrated))
-    shapes = [
-        _find_shape(mean, z, counts) for mean, z in zip(fitted.mean.T, standardised.T, strict=True)
-    ]
+    shapes = []
+    for mean, z in zip(fitted.mean.T, standardised.T, strict=True):
+        shapes.append(_find_shape(mean, z, counts))
     return Distribution(without_gaps, with_gaps, tuple(shapes))
 
 
 def _distribution_of_one_row(mean: Floats) -> Distribution:
-    """Return normal distributions that are twice as uncertain as the model says, mean is (1, t)."""
-    t = mean.shape[1]
-    scale = VarianceScale(np.ones(t), np.ones(t))
-    shapes = [ResidualShape(mean[:, j], NORMAL_SCORES[None, :]) for j in range(t)]
+    """Return normal distributions with one variance of y beside the model's; mean is (1, t)."""
+    one = np.ones(mean.shape[1])
+    scale = VarianceScale(one, one)
+    shapes = [ResidualShape(of_target, NORMAL_SCORES[None, :]) for of_target in mean.T]
     return Distribution(scale, scale, tuple(shapes))
 
 
@@ -206,8 +211,9 @@ def _scale_to_cover(errors: HeldOutErrors) -> VarianceScale:
     for floor in FLOORS:
         v = errors.variance + floor * mean
         amplitude = np.average(squared / v, axis=0, weights=counts)
+        log_amplitude = np.log(np.maximum(amplitude, TINY))
         log_v = np.average(np.log(v), axis=0, weights=counts)
-        losses.append(log_v + np.log(np.maximum(amplitude, np.finfo(float).tiny)))
+        losses.append(log_v + log_amplitude)
     best = np.argmin(losses, axis=0)
     b = FLOORS[best] * mean
 

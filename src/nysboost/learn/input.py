@@ -166,10 +166,14 @@ class TrainingTable:
 
     def counting(self) -> TrainingTable:
         """Return the table without rows of weight 0, where it is in memory."""
-        elsewhere = is_lazy(self.X) or is_lazy(self.y) or isinstance(self.X, Iterator)
-        if self.weights is None or (self.weights > 0).all() or elsewhere:
+        in_memory = not is_lazy(self.X) and not is_lazy(self.y)
+        if self.weights is None or not in_memory:
             return self
-        kept = np.flatnonzero(self.weights > 0)
+        counts = self.weights > 0
+        if counts.all():
+            return self
+
+        kept = np.flatnonzero(counts)
         X = _take_rows(self.X, kept, len(self.weights))
         groups = self.groups
         if groups is not None:
@@ -239,15 +243,20 @@ def groups_of_splits(cv: Any) -> Indices | None:
             raise ValueError(unknown("setting of cv", cv, ("time", "splits", "None")))
         return None
 
-    is_list = isinstance(cv, list | tuple) and all(len(split) == 2 for split in cv)
-    tests = [np.asarray(test) for _, test in cv] if is_list else []
-    rows = np.concatenate(tests) if tests else np.empty(0)
-    if len(tests) < 2 or not np.array_equal(np.sort(rows), np.arange(len(rows))):
+    tests = []
+    if isinstance(cv, list | tuple) and all(len(split) == 2 for split in cv):
+        tests = [np.asarray(test) for _, test in cv]
+    rows = np.concatenate([np.empty(0), *tests])
+    is_partition = np.array_equal(np.sort(rows), np.arange(len(rows)))
+    if len(tests) < 2 or not is_partition:
         raise ValueError(
             f'cv is "time", None, or a list of splits (train, test) whose test sets have each row '
             f"once, as list(KFold(5).split(X)) gives it, but cv={format_value(cv)} was given."
         )
-    numbers = np.repeat(np.arange(len(tests)), [len(test) for test in tests])
+
+    # the number of the split of each test row, in the order of the rows
+    sizes = [len(test) for test in tests]
+    numbers = np.repeat(np.arange(len(tests)), sizes)
     return np.asarray(numbers[np.argsort(rows)])
 
 
@@ -327,18 +336,27 @@ def read_blocks(blocks: Iterator[Any], weights: Any) -> Iterator[TrainingTable]:
 
         table = TrainingTable(*block)
         if not hasattr(table.X, "shape"):
-            X = to_narwhals(table.X).to_native() if is_frame(table.X) else np.asarray(table.X)
-            table = replace(table, X=X)
+            table = replace(table, X=_with_shape(table.X))
         n = table.X.shape[0]
         if weights is not None:
-            table = replace(table, weights=np.asarray(weights)[start : start + n])
+            own = np.asarray(weights)[start : start + n]
+            table = replace(table, weights=own)
         start += n
         if n:
             yield table
 
-    if weights is not None and len(np.asarray(weights)) != start:
-        msg = f"sample_weight has {len(np.asarray(weights))} values, but {start} rows came."
-        raise ValueError(msg)
+    if weights is not None:
+        n_weights = len(np.asarray(weights))
+        if n_weights != start:
+            msg = f"sample_weight has {n_weights} values, but {start} rows came."
+            raise ValueError(msg)
+
+
+def _with_shape(X: Any) -> Any:
+    """Return a frame or an array of rows that came without a shape, as lists do."""
+    if is_frame(X):
+        return to_narwhals(X).to_native()
+    return np.asarray(X)
 
 
 def take_buffer(blocks: Iterator[TrainingTable]) -> TrainingTable:
@@ -353,8 +371,9 @@ def take_buffer(blocks: Iterator[TrainingTable]) -> TrainingTable:
     if not held:
         raise ValueError("The iterator gave no block of rows: it should yield pairs (X, y).")
 
+    X = _join_tables([block.X for block in held])
     y = np.concatenate([block.y for block in held])
-    return TrainingTable(_join_tables([block.X for block in held]), y, _join_weights(held))
+    return TrainingTable(X, y, _join_weights(held))
 
 
 def _join_weights(blocks: Sequence[TrainingTable]) -> Floats | None:
@@ -363,8 +382,10 @@ def _join_weights(blocks: Sequence[TrainingTable]) -> Floats | None:
         return None
     weights = []
     for block in blocks:
-        own = block.weights
-        weights.append(np.ones(len(block.y)) if own is None else own)
+        if block.weights is None:
+            weights.append(np.ones(len(block.y)))
+        else:
+            weights.append(block.weights)
     return np.concatenate(weights)
 
 
@@ -372,7 +393,8 @@ def _join_tables(parts: list[Any]) -> Any:
     """Return tables as one: frames, or arrays and CSR matrices."""
     if any(map(is_frame, parts)):
         return _join_frames(parts)
-    return stack_tables([part if is_sparse(part) else np.asarray(part) for part in parts])
+    tables = [part if is_sparse(part) else np.asarray(part) for part in parts]
+    return stack_tables(tables)
 
 
 def _join_frames(parts: list[Any]) -> Any:

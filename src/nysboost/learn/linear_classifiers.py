@@ -86,26 +86,30 @@ def _choose_strength(
 ) -> FittedClassifiers:
     """Fit without each held-out part with every C, and choose the C of the highest accuracy."""
     # each class is a problem against the rest; two classes are a single problem
-    of_classes = 2.0 * data.Y - 1.0
-    signs = of_classes[:, 1:] if data.Y.shape[1] == 2 else of_classes
+    signs = 2.0 * data.Y - 1.0
+    if data.n_outputs == 2:
+        signs = signs[:, 1:]
 
+    # held-out scores with each C, fold after fold
     scores: list[list[Floats]] = [[] for _ in objectives]
     fits: list[LinearClassifiers] = []
-    for (_, held), model in zip(data.splits, trial.models, strict=True):
-        rows = data.order[held]
+    for split, model in zip(data.splits, trial.models, strict=True):
+        held = data.order[split.held]
         mass = data.mass.copy()
-        if len(held) < len(data.order):
-            mass[rows] = 0.0
+        if not data.overlaps(split):
+            mass[held] = 0.0
 
         factor = _factor(data, model.features)
         fits = _fit_path(factor, signs, objectives, mass)
         for fit, of_objective in zip(fits, scores, strict=True):
             w, b = _mirror_two_classes(fit)
-            of_objective.append(arrays.floats_on_host(scores_of(factor, w, b))[rows])
-    held_out = [np.concatenate(parts) for parts in scores]
+            of_all = arrays.floats_on_host(scores_of(factor, w, b))
+            of_objective.append(of_all[held])
 
+    held_out = [np.concatenate(parts) for parts in scores]
     best = _most_accurate(held_out, data)
-    return FittedClassifiers(data, signs, objectives[best], held_out[best], fits[best], refitted)
+    objective = objectives[best]
+    return FittedClassifiers(data, signs, objective, held_out[best], fits[best], refitted)
 
 
 def _fit_path(
@@ -123,14 +127,21 @@ def _most_accurate(held_out: Sequence[Floats], data: Data) -> int:
     """Return which scores, each (h, k), name most labels; of ties the one nearest the usual C."""
     labels = data.Y[data.held].argmax(axis=1)
     mass = data.mass[data.held]
-    right = np.array([mass @ (scores.argmax(axis=1) == labels) for scores in held_out])
+    n_right = np.zeros(len(held_out))
+    for i, scores in enumerate(held_out):
+        is_right = scores.argmax(axis=1) == labels
+        n_right[i] = mass @ is_right
+
     usual = min(USUAL, len(held_out) - 1)
-    tied = np.flatnonzero(right == right.max())
-    return int(tied[np.argmin(np.abs(tied - usual))])
+    tied = np.flatnonzero(n_right == n_right.max())
+    nearest = np.argmin(np.abs(tied - usual))
+    return int(tied[nearest])
 
 
 def _factor(data: Data, features: FeatureMap) -> Factor:
-    return Factor(KernelGram(data.rows, features.kernel, data.budget), features)
+    """Return the features of all rows of the data."""
+    gram = KernelGram(data.rows, features.kernel, data.budget)
+    return Factor(gram, features)
 
 
 def _mirror_two_classes(found: LinearClassifiers) -> tuple[Array, Array]:
@@ -138,4 +149,6 @@ def _mirror_two_classes(found: LinearClassifiers) -> tuple[Array, Array]:
     if found.w.shape[1] > 1:
         return found.w, found.b
     xp = arrays.namespace(found.w)
-    return xp.concat([-found.w, found.w], axis=1), xp.concat([-found.b, found.b])
+    w = xp.concat([-found.w, found.w], axis=1)
+    b = xp.concat([-found.b, found.b])
+    return w, b

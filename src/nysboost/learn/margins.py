@@ -45,11 +45,13 @@ class Logistic:
 
     def slope(self, margins: Array) -> Array:
         """Return its derivative."""
-        return (arrays.namespace(margins).tanh(margins / 2) - 1) / 2
+        tanh = arrays.namespace(margins).tanh(margins / 2)
+        return (tanh - 1) / 2
 
     def curve(self, margins: Array) -> Array:
         """Return its second derivative."""
-        return (1 - arrays.namespace(margins).tanh(margins / 2) ** 2) / 4
+        tanh = arrays.namespace(margins).tanh(margins / 2)
+        return (1 - tanh**2) / 4
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,10 @@ class Hinge:
 
     def value(self, margins: Array) -> Array:
         """Return the loss at each margin."""
-        beyond = arrays.namespace(margins).clip(1 - margins - self.width, min=0.0)
-        return self._near(margins) ** 2 / (4 * self.width) + beyond
+        xp = arrays.namespace(margins)
+        parabola = self._near(margins) ** 2 / (4 * self.width)
+        line = xp.clip(1 - margins - self.width, min=0.0)
+        return parabola + line
 
     def slope(self, margins: Array) -> Array:
         """Return its derivative."""
@@ -73,10 +77,13 @@ class Hinge:
     def curve(self, margins: Array) -> Array:
         """Return its second derivative."""
         xp = arrays.namespace(margins)
-        return xp.astype(xp.abs(1 - margins) < self.width, margins.dtype) / (2 * self.width)
+        is_near = xp.abs(1 - margins) < self.width
+        return xp.astype(is_near, margins.dtype) / (2 * self.width)
 
     def _near(self, margins: Array) -> Array:
-        return arrays.namespace(margins).clip(1 + self.width - margins, 0.0, 2 * self.width)
+        """Return how far each margin is inside the parabola, from its end 1 + width."""
+        xp = arrays.namespace(margins)
+        return xp.clip(1 + self.width - margins, 0.0, 2 * self.width)
 
 
 MarginLoss: TypeAlias = Logistic | Hinge
@@ -131,13 +138,14 @@ def fit_margins(
     """
     features.keep()
     n, p = signs.shape
-    counts = np.ones(n) if weights is None else weights
-    strength = objective.C * counts
+    strength = np.full(n, objective.C)
+    if weights is not None:
+        strength = objective.C * weights
     if start is None:
         start = _least_squares(features, signs, strength, objective.intercept)
 
     problems = Problems.of(features, signs, strength, objective)
-    at = Point(start.w, start.b, scores_of(features, start.w, start.b))
+    at = problems.point(start.w, start.b)
     unsolved = np.arange(p)
     n_iter = 0
 
@@ -145,13 +153,15 @@ def fit_margins(
         n_iter += 1
         gw, gb = problems.gradient(at)
         dw, db = problems.newton_direction(at, gw, gb, unsolved)
-        direction = Point(dw, db, scores_of(features, dw, db))
+        direction = problems.point(dw, db)
 
         # by how much a full step would lower each objective if it were linear
-        promised = -arrays.to_host(problems.xp.sum(gw * dw, axis=0) + gb * db)
+        slope = problems.xp.sum(gw * dw, axis=0) + gb * db
+        promised = -arrays.to_host(slope)
+
+        # t, the step sizes, by Armijo's rule
         before = problems.value(at)
         t = problems.find_step_sizes(at, direction, before, promised)
-
         at = at.move(direction, t)
         unsolved = np.flatnonzero(promised > objective.tolerance * before)
     return LinearClassifiers(at.w, at.b, n_iter)
@@ -167,8 +177,9 @@ class Point:
 
     def move(self, direction: Point, t: Floats) -> Point:
         """Return the point after steps of sizes t (p,) along a direction."""
-        w = self.w + arrays.like(t, self.w) * direction.w
-        b = self.b + arrays.like(t, self.b) * direction.b
+        steps = arrays.like(t, self.w)
+        w = self.w + steps * direction.w
+        b = self.b + steps * direction.b
         scores = self.scores + arrays.like(t, self.scores) * direction.scores
         return Point(w, b, scores)
 
@@ -192,22 +203,29 @@ class Problems:
         """Return the problems with labels and C ω brought to where the features are."""
         template = features.at(np.empty(0, dtype=np.intp))
         y = arrays.like(signs, template)
-        return cls(features, y, arrays.like(strength[:, None], template), objective)
+        column = arrays.like(strength[:, None], template)
+        return cls(features, y, column, objective)
 
     @property
     def xp(self) -> Any:
         """The array namespace of the features."""
         return arrays.namespace(self.y)
 
+    def point(self, w: Array, b: Array) -> Point:
+        """Return weights and intercepts with their scores."""
+        return Point(w, b, scores_of(self.features, w, b))
+
     def value(self, at: Point) -> Floats:
         """Return the objective of each problem, shape (p,)."""
-        of_rows = _sums(self.strength * self.objective.loss.value(self.y * at.scores))
+        losses = self.objective.loss.value(self.y * at.scores)
+        of_rows = _sums(self.strength * losses)
         of_weights = self.xp.sum(at.w**2, axis=0) / 2
         return np.asarray(arrays.to_host(of_weights + of_rows))
 
     def gradient(self, at: Point) -> tuple[Array, Array]:
         """Return the gradients by w (r, p) and by b (p,)."""
-        by_score = self.strength * self.y * self.objective.loss.slope(self.y * at.scores)
+        slopes = self.objective.loss.slope(self.y * at.scores)
+        by_score = self.strength * self.y * slopes
         gw = at.w + self.features.fold(_products, None, by_score)
         return gw, _sums(by_score)
 
@@ -218,9 +236,10 @@ class Problems:
 
         The Hessian H uses the rows with second derivatives, or a sample of them.
         """
-        curves = self.strength * self.objective.loss.curve(self.y * at.scores)
-        kappa = arrays.to_host(curves)
+        curves = self.objective.loss.curve(self.y * at.scores)
+        kappa = arrays.to_host(self.strength * curves)
         most = CURVED_ROWS * self.features.shape[1]
+        intercept = self.objective.intercept
         dw = self.xp.zeros_like(gw)
         db = self.xp.zeros_like(gb)
 
@@ -228,9 +247,7 @@ class Problems:
             rows, kappa_j = _rows_with_curvature(kappa[:, j], most)
             F = self.features.at(rows)
             one = slice(j, j + 1)
-            dw[:, one], db[one] = _step(
-                F, kappa_j, gw[:, one], gb[one], intercept=self.objective.intercept
-            )
+            dw[:, one], db[one] = _step(F, kappa_j, gw[:, one], gb[one], intercept=intercept)
         return dw, db
 
     def find_step_sizes(
@@ -251,12 +268,17 @@ def _least_squares(
     features: Factor, signs: Floats, strength: Floats, intercept: bool
 ) -> LinearClassifiers:
     """Return the least-squares fit to some of the rows."""
+    # some rows of positive weight, which stand for all
     weighed = np.flatnonzero(strength > 0)
-    rows = weighed[spaced_indices(len(weighed), CURVED_ROWS * features.shape[1])]
-    kappa = strength[rows] * (strength.sum() / strength[rows].sum())
+    most = CURVED_ROWS * features.shape[1]
+    rows = weighed[spaced_indices(len(weighed), most)]
+    share = strength[rows].sum() / strength.sum()
+    kappa = strength[rows] / share
 
+    # a Newton step from 0, where the gradient by a score is −κ · label
     F = features.at(rows)
-    by_score = arrays.like(-AHEAD * kappa[:, None] * signs[rows], F)
+    labels = AHEAD * signs[rows]
+    by_score = arrays.like(-kappa[:, None] * labels, F)
     gw = arrays.in_float64(F.T @ by_score)
     w, b = _step(F, kappa, gw, _sums(by_score), intercept=intercept)
     return LinearClassifiers(w, b)
@@ -286,14 +308,19 @@ def _step(F: Array, kappa: Floats, gw: Array, gb: Array, *, intercept: bool) -> 
     if total == 0:
         return -gw, xp.zeros_like(gb)
 
-    mean = arrays.like(kappa * (intercept / total), F) @ F
-    G = (F - mean) * arrays.like(np.sqrt(kappa), F)[:, None]
+    # f̄, and G = √κ (F − f̄)
+    shares = kappa * (intercept / total)
+    mean = arrays.like(shares, F) @ F
+    roots = arrays.like(np.sqrt(kappa), F)
+    G = (F - mean) * roots[:, None]
     GG = arrays.in_float64(G.T @ G)
     f = arrays.in_float64(mean)
 
-    # GᵀG may have lost this much to rounding
+    # I + GᵀG, and what GᵀG may have lost to rounding
     rounding = arrays.epsilon(F) * float(xp.linalg.trace(GG))
-    M = GG + (1 + rounding) * arrays.identity(F.shape[1], GG)
+    identity = arrays.identity(F.shape[1], GG)
+    M = GG + (1 + rounding) * identity
+
     dw = -solve_positive(M, gw - f[:, None] * gb)
     if not intercept:
         return dw, xp.zeros_like(gb)

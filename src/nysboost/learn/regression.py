@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal, overload
+from typing import Literal, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +13,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.estimators.estimator import all_or_nothing, fit_method, with_usual_errors
-from nysboost.learn.base import BaseLearner
+from nysboost.learn.base import A, BaseLearner
 from nysboost.learn.distribution import MARGIN, calibrate_distribution
 from nysboost.learn.input import SMALLEST, TrainingTable
 from nysboost.learn.search.splits import FOLDS, uses_folds
@@ -181,14 +180,15 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         weights = self._sample_weight(table.weights, len(Y))
         table = replace(table, y=Y, weights=weights).counting()
         self._centre, self._unit = _location_and_scale(table.y, table.weights)
-        scaled = (table.y - self._centre) / self._unit
+        scaled = self._standardise(table.y)
         self._variance_of_y = np.average(scaled**2, axis=0, weights=table.weights)
 
         fitted = self._learn(replace(table, y=scaled), local=self.local)
         assert fitted.X is not None
         gaps = self._find_gaps(fitted.X)
         train_share = 1.0
-        if uses_folds(len(scaled)) and table.groups is None and self.cv is None:
+        at_random = table.groups is None and self.cv is None
+        if at_random and uses_folds(len(scaled)):
             train_share = 1 - 1 / FOLDS
         self._distribution = calibrate_distribution(fitted, gaps, train_share)
 
@@ -212,11 +212,12 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
     def _add(self, table: TrainingTable) -> None:
         Y = self._observations(table.y, table.X)
-        scaled = (Y - self._centre) / self._unit
+        scaled = self._standardise(Y)
         if abs(scaled).max() > 1 / SMALLEST:
+            largest = float(abs(Y).max())
             raise ValueError(
-                f"y has values up to {float(abs(Y).max()):.3g}, so far from those of the first "
-                "rows that their squares are out of range: fit all rows at once."
+                f"y has values up to {largest:.3g}, so far from those of the first rows that their "
+                "squares are out of range: fit all rows at once."
             )
         weights = self._added_weight(table.weights, len(Y))
         self._update(replace(table, y=scaled, weights=weights))
@@ -247,9 +248,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         """
         if not return_std:
             return self._shaped(self._evaluate(X, _means))
-        found = self._evaluate(X, _means_and_stds)
-        t = len(self._unit)
-        return self._shaped(found[:, :t]), self._shaped(found[:, t:])
+        return self._shaped_halves(self._evaluate(X, _means_and_stds))
 
     @with_usual_errors
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> tuple[Array, Array]:
@@ -278,10 +277,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         True
         """
         check_levels(coverage, "coverage")
-        levels = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
-        found = self._evaluate(X, partial(_quantiles, levels, MARGIN))
-        t = len(self._unit)
-        return self._shaped(found[:, :t]), self._shaped(found[:, t:])
+        outside = (1 - coverage) / 2
+        ends = Quantiles(np.array([outside, 1 - outside]), MARGIN)
+        return self._shaped_halves(self._evaluate(X, ends))
 
     @with_usual_errors
     def predict_quantiles(self, X: TableLike, levels: ArrayLike = (0.05, 0.5, 0.95)) -> Array:
@@ -302,11 +300,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         array of shape (n, q) or (n, t, q)
         """
         checked = check_levels(levels, "levels")
-        found = self._evaluate(X, partial(_quantiles, checked, 0.0))
+        found = self._evaluate(X, Quantiles(checked))
         if self._flat:
             return found
         t = len(self._unit)
-        of_levels = [found[:, i * t : (i + 1) * t] for i in range(len(checked))]
+        of_levels = [found[:, first : first + t] for first in range(0, found.shape[1], t)]
         stacked: Array = arrays.namespace(found).stack(of_levels, axis=2)
         return stacked
 
@@ -328,10 +326,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         array of shape (n, n_samples) or (n, t, n_samples)
         """
         require_count("n_samples", n_samples)
+        rng = make_rng(random_state)
         mean, std = self._predict_scaled(X)
-        drawn = self._distribution.draw(mean, std, n_samples, make_rng(random_state))
-        drawn = drawn * self._unit[:, None] + self._centre[:, None]
-        return drawn[:, 0] if self._flat else drawn
+        drawn = self._distribution.draw(mean, std, n_samples, rng)
+        return self._shaped(self._in_units(drawn))
 
     @with_usual_errors
     def log_prob(self, X: TableLike, y: TableLike) -> Floats:
@@ -351,9 +349,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         Y = self._observations(y, X)
         mean, std = self._predict_scaled(X)
         refuse_unequal(len(mean), len(Y))
-        scaled = (Y - self._centre) / self._unit
-        found = self._distribution.log_density(mean, std, scaled) - np.log(self._unit)
-        return found[:, 0] if self._flat else found
+        of_scaled = self._distribution.log_density(mean, std, self._standardise(Y))
+        return self._shaped(of_scaled - np.log(self._unit))
 
     @with_usual_errors
     def crps(self, X: TableLike, y: TableLike) -> Floats:
@@ -376,10 +373,12 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         mean, std = self._predict_scaled(X)
         refuse_unequal(len(mean), len(Y))
         quantiles = self._distribution.quantiles(mean, std, CRPS_LEVELS)
-        missed = ((Y - self._centre) / self._unit)[:, :, None] - quantiles
+        missed = self._standardise(Y)[:, :, None] - quantiles
+
+        # the pinball loss: τ e where y is above the quantile of level τ, (τ − 1) e below it
         pinball = np.maximum(CRPS_LEVELS * missed, (CRPS_LEVELS - 1) * missed)
         found: Floats = 2 * pinball.mean(axis=2) * self._unit
-        return found[:, 0] if self._flat else found
+        return self._shaped(found)
 
     def _predict_scaled(self, X: TableLike) -> tuple[Floats, Floats]:
         """Return means and standard deviations on the host, of y at unit spread, (n, t) each."""
@@ -389,9 +388,23 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
                 "X is lazy, and this method takes rows in memory: compute X first, or ask for "
                 "predict_quantiles, which is lazy too."
             )
+        return self._split_scaled(found)
+
+    def _split_scaled(self, found: Array) -> tuple[Floats, Floats]:
+        """Return means and stds of y at unit spread, (n, t) each, of both in its units, (n, 2t)."""
         host = arrays.floats_on_host(found)
         t = len(self._unit)
-        return (host[:, :t] - self._centre) / self._unit, host[:, t:] / self._unit
+        mean = self._standardise(host[:, :t])
+        std = host[:, t:] / self._unit
+        return mean, std
+
+    def _standardise(self, Y: Floats) -> Floats:
+        """Return targets of mean 0 and spread 1, shape (n, t)."""
+        return (Y - self._centre) / self._unit
+
+    def _in_units(self, scaled: Floats) -> Floats:
+        """Return values of standardised targets, (n, t, q), in the units of y."""
+        return scaled * self._unit[:, None] + self._centre[:, None]
 
     def _observations(self, y: TableLike, X: TableLike) -> Floats:
         """Return y as numbers, shape (n, t)."""
@@ -402,15 +415,23 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             raise ValueError(f"y has {Y.shape[1]} columns, but the model was fitted with {t}.")
         return Y
 
-    def _shaped(self, found: Array) -> Array:
-        """Return an array of shape (n, t), or (n,) if y had this shape."""
-        return found[:, 0] if self._flat else found
+    def _shaped(self, found: A) -> A:
+        """Return an array of shape (n, t, ...), or its first target if y had the shape (n,)."""
+        if not self._flat:
+            return found
+        return cast("A", found[:, 0])
+
+    def _shaped_halves(self, found: Array) -> tuple[Array, Array]:
+        """Return the halves of an array of shape (n, 2t), shaped like y."""
+        t = len(self._unit)
+        return self._shaped(found[:, :t]), self._shaped(found[:, t:])
 
     def _targets(self, y: TableLike | None, X: TableLike) -> tuple[Floats, bool]:
         """Return y as numbers, shape (n, t), and whether it had the shape (n,)."""
         host = bring_to_host(y, self)
         try:
-            host = host if arrays.is_sparse(host) else to_numbers(host, name="y")
+            if not arrays.is_sparse(host):
+                host = to_numbers(host, name="y")
         except ValueError as error:
             if "does not convert" not in str(error):
                 raise
@@ -420,26 +441,34 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             checked = check_array(
                 host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
             )
-        if checked.ndim == 2 and checked.shape[1] == 1 and hasattr(X, "shape"):
+        is_column = checked.ndim == 2 and checked.shape[1] == 1
+        if is_column and hasattr(X, "shape"):
             checked = column_or_1d(checked, warn=True)
-        return np.asarray(checked.reshape(len(checked), -1)), checked.ndim == 1
+        Y = np.asarray(checked.reshape(len(checked), -1))
+        return Y, checked.ndim == 1
 
 
 def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """Return the weighted means and standard deviations of the columns of Y, (t,) each."""
     # in units of a power of two, which changes no digit, so that no square is out of range
-    unit = np.exp2(np.frexp(np.abs(Y).max(axis=0))[1] - 1.0)
-    centre = np.average(Y / unit, axis=0, weights=weights)
-    variance = np.average((Y / unit - centre) ** 2, axis=0, weights=weights)
+    _, exponents = np.frexp(np.abs(Y).max(axis=0))
+    unit = np.exp2(exponents - 1.0)
+    scaled = Y / unit
+
+    centre = np.average(scaled, axis=0, weights=weights)
+    variance = np.average((scaled - centre) ** 2, axis=0, weights=weights)
     if len(Y) == 1:  # nothing says how much y varies: take its own size
         variance = centre**2
-    return centre * unit, positive_or_one(np.sqrt(variance) * unit)
+    spread = np.sqrt(variance) * unit
+    return centre * unit, positive_or_one(spread)
 
 
 def _means(learner: NystroemRegressor, rows: Rows) -> Array:
     """Return predictions in the units of y, shape (n, t)."""
     mean = learner._predict_mixture(rows)
-    return mean * arrays.like(learner._unit, mean) + arrays.like(learner._centre, mean)
+    unit = arrays.like(learner._unit, mean)
+    centre = arrays.like(learner._centre, mean)
+    return mean * unit + centre
 
 
 def _means_and_stds(learner: NystroemRegressor, rows: Rows) -> Array:
@@ -447,43 +476,54 @@ def _means_and_stds(learner: NystroemRegressor, rows: Rows) -> Array:
     mean = _means(learner, rows)
     variance, outlying, gaps = learner._variance(rows)
     xp = arrays.namespace(variance)
+
+    # calibrated on held-out rows of the same kind
     distribution = learner._distribution
     has_gap = arrays.like(gaps[:, None], variance) > 0
-    variance = xp.where(
-        has_gap, distribution.with_gaps(variance), distribution.without_gaps(variance)
-    )
+    with_gaps = distribution.with_gaps(variance)
+    variance = xp.where(has_gap, with_gaps, distribution.without_gaps(variance))
 
     # far from all training rows the variance is that of y plus the squared distance of the
     # prediction from the mean of y
     unit = arrays.like(learner._unit, variance)
-    away = (xp.astype(mean, variance.dtype) - arrays.like(learner._centre, variance)) / unit
+    centre = arrays.like(learner._centre, variance)
+    away = (xp.astype(mean, variance.dtype) - centre) / unit
     of_y = arrays.like(learner._variance_of_y, variance)
     missing = xp.clip(of_y + away**2 - variance, min=0.0)
-    std = xp.sqrt(variance + outlying[:, None] * missing) * unit
-    return xp.concat([mean, xp.astype(std, mean.dtype)], axis=1)
+    variance = variance + outlying[:, None] * missing
+
+    std = xp.astype(xp.sqrt(variance) * unit, mean.dtype)
+    return xp.concat([mean, std], axis=1)
 
 
-def _quantiles(levels: Floats, margin: float, learner: NystroemRegressor, rows: Rows) -> Array:
-    """Return quantiles in the units of y, of all targets level after level, shape (n, q t).
+@dataclass(frozen=True)
+class Quantiles:
+    """What is asked of rows: quantiles in the units of y, of all targets level after level.
 
     They are moved away from the median by a margin, in standard deviations.
     """
-    found = _means_and_stds(learner, rows)
-    host = arrays.floats_on_host(found)
-    t = len(learner._unit)
-    mean = (host[:, :t] - learner._centre) / learner._unit
-    std = host[:, t:] / learner._unit
-    quantiles = learner._distribution.quantiles(mean, std, levels)
-    quantiles += margin * np.sign(levels - 0.5) * std[:, :, None]
-    in_units = quantiles * learner._unit[:, None] + learner._centre[:, None]
-    by_level = np.swapaxes(in_units, 1, 2).reshape(len(host), -1)
-    return arrays.like(by_level, found)
+
+    levels: Floats
+    margin: float = 0.0
+
+    def __call__(self, learner: NystroemRegressor, rows: Rows) -> Array:
+        """Return the quantiles, shape (n, q t)."""
+        found = _means_and_stds(learner, rows)
+        mean, std = learner._split_scaled(found)
+        quantiles = learner._distribution.quantiles(mean, std, self.levels)
+        outwards = self.margin * np.sign(self.levels - 0.5)
+        quantiles += outwards * std[:, :, None]
+
+        in_units = learner._in_units(quantiles)
+        by_level = np.swapaxes(in_units, 1, 2).reshape(len(mean), -1)
+        return arrays.like(by_level, found)
 
 
 def check_levels(levels: ArrayLike, name: str) -> Floats:
     """Return levels of quantiles, shape (q,), or raise if one is not between 0 and 1."""
     found = np.atleast_1d(np.asarray(levels, dtype=np.float64))
-    if found.ndim != 1 or not ((found > 0) & (found < 1)).all():
+    inside = (found > 0) & (found < 1)
+    if found.ndim != 1 or not inside.all():
         raise ValueError(
             f"{name} should be between 0 and 1, both excluded, but {levels!r} was given: for 90 % "
             "write 0.9."

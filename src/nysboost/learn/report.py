@@ -43,11 +43,14 @@ class HeldOutRows:
         """Return some of the held-out rows, on the host."""
         most = max(50, MOST_NUMBERS // X.shape[1])
         h = min(MOST_ROWS, most, len(truth))
-        return cls(floats_on_host(X[:h, :]).copy(), truth[:h].copy())
+        some = floats_on_host(X[:h, :])
+        return cls(some.copy(), truth[:h].copy())
 
     def squared_error(self, predicted: Array) -> float:
         """Return the mean squared error of predictions, clipped to the range of the targets."""
-        clipped = np.clip(to_host(predicted), self.truth.min(axis=0), self.truth.max(axis=0))
+        least = self.truth.min(axis=0)
+        most = self.truth.max(axis=0)
+        clipped = np.clip(to_host(predicted), least, most)
         return float(np.mean((clipped - self.truth) ** 2))
 
 
@@ -81,8 +84,10 @@ def permutation_importances(
     for j in _columns_to_shuffle(rows.X, rows.truth, origins):
         of_column = origins == j
         shuffled = rows.X.copy()
-        shuffled[:, of_column] = rows.X[rng.permutation(len(shuffled))][:, of_column]
-        growth[j] = max(rows.squared_error(predict(shuffled)) - unshuffled, 0.0)
+        drawn = rows.X[rng.permutation(len(shuffled))]
+        shuffled[:, of_column] = drawn[:, of_column]
+        error = rows.squared_error(predict(shuffled))
+        growth[j] = max(error - unshuffled, 0.0)
 
     total = growth.sum()
     if total == 0:
@@ -97,9 +102,11 @@ def _columns_to_shuffle(X: Floats, truth: Floats, origins: Indices) -> Indices:
         return columns
     x = X - X.mean(axis=0)
     y = truth - truth.mean(axis=0)
-    covariance = np.abs(x.T @ y).max(axis=1) / positive_or_one(np.linalg.norm(x, axis=0))
-    leading = np.argsort(-covariance, kind="stable")[:MOST_COLUMNS]
-    return np.asarray(columns[np.isin(columns, origins[leading])])
+    covariance = np.abs(x.T @ y).max(axis=1)
+    lengths = positive_or_one(np.linalg.norm(x, axis=0))
+    leading = np.argsort(-covariance / lengths, kind="stable")[:MOST_COLUMNS]
+    is_leading = np.isin(columns, origins[leading])
+    return np.asarray(columns[is_leading])
 
 
 # The summary

@@ -20,6 +20,9 @@ from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, positi
 from nysboost.rows.checks import refuse_unequal
 from nysboost.settings import Settings
 
+ROWS_PER_LABEL = 20
+"""Integers are labels if each stands, on average, in so many rows or more."""
+
 
 def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> Approximation:
     """Return the Nyström approximation with landmarks, kernel and metric trained on y.
@@ -33,15 +36,21 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
             f"The method 'target' finds a metric, which {kernel} does not have: take a "
             "Gaussian, Laplacian or Matérn kernel."
         )
-    Y, c = indicators(y, gram.n), settings.landmarks(gram.n)
-    family: Any = kernel if isinstance(kernel, Matern) else "auto"
-    groups = make_candidates(family, "auto", "standard", None, "target", gram.rows)
-    fitted = run_search(gram.rows, Y, None, groups, c, rng, budget=gram.budget)
-    best = max(fitted.members, key=lambda member: member.weight).model
-    found = KernelGram(gram.rows, best.kernel, gram.budget)
+    Y = indicators(y, gram.n)
+    c = settings.landmarks(gram.n)
+    family: Any = "auto"
+    if isinstance(kernel, Matern):
+        family = kernel
+    candidates = make_candidates(family, "auto", "standard", None, "target", gram.rows)
+    fitted = run_search(gram.rows, Y, None, candidates, c, rng, budget=gram.budget)
+
+    # the largest member, in the precision of the rows
+    weights = [member.weight for member in fitted.members]
+    best = fitted.members[int(np.argmax(weights))].model
     points = like(best.landmarks, dense(gram.rows.template))
     projection = like(best.features.normalization, points)
-    learner = FeatureMap(found.kernel, Landmarks(None, points), projection)
+    learner = FeatureMap(best.kernel, Landmarks(None, points), projection)
+    found = KernelGram(gram.rows, best.kernel, gram.budget)
     return Approximation(found, Mixture((learner,), np.ones(1)))
 
 
@@ -49,20 +58,27 @@ def indicators(y: Any, n: int) -> Floats:
     """Return targets as numbers at unit spread, shape (n, t); labels as indicators."""
     if y is None:
         raise ValueError("The method 'target' needs y, the target to train on: pass y=y.")
-    host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else np.asarray(y)
+    if hasattr(y, "device") and not isinstance(y, np.ndarray):
+        y = to_host(y)
+    host = np.asarray(y)
     refuse_unequal(n, len(host))
-    if host.dtype.kind in "fiu" and not _are_labels(host):
-        Y = floats_on_host(host).reshape(n, -1)
-        if not np.isfinite(Y).all():
-            raise ValueError("y contains NaN or infinity: remove such rows first.")
-        return np.asarray((Y - Y.mean(axis=0)) / positive_or_one(Y.std(axis=0)))
-    labels, codes = np.unique(host, return_inverse=True)
-    return np.eye(len(labels))[codes.ravel()]
+    if host.dtype.kind not in "fiu" or _are_labels(host):
+        labels, codes = np.unique(host, return_inverse=True)
+        return np.eye(len(labels))[codes.ravel()]
+
+    Y = floats_on_host(host).reshape(n, -1)
+    if not np.isfinite(Y).all():
+        raise ValueError("y contains NaN or infinity: remove such rows first.")
+    spread = positive_or_one(Y.std(axis=0))
+    return np.asarray((Y - Y.mean(axis=0)) / spread)
 
 
 def _are_labels(y: Floats) -> bool:
     """Whether numbers are labels: integers, of which each comes many times."""
-    return y.ndim == 1 and y.dtype.kind in "iu" and len(np.unique(y)) <= max(2, len(y) // 20)
+    if y.ndim != 1 or y.dtype.kind not in "iu":
+        return False
+    most = max(2, len(y) // ROWS_PER_LABEL)
+    return len(np.unique(y)) <= most
 
 
 register_target_method("target", target)
