@@ -153,10 +153,18 @@ bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows
 bench-leaderboard: $(STAMP)  ## Ranks, Elo and time of learners on every table (DATA=folder): hours
 	$(BIN)/python benchmarks/leaderboard.py $(if $(DATA),--data-dir $(DATA))
 
+bench-evidence: $(STAMP)  ## Measure the figures of docs/evidence.md (DATA=folder): ten minutes on one core
+	$(BIN)/python benchmarks/evidence.py $(if $(DATA),--data-dir $(DATA))
+	$(if $(DATA),$(BIN)/python benchmarks/leaderboard.py --data-dir $(DATA) --runs out/error_time.jsonl --splits 1 \
+		--tables concrete airfoil pol elevators kin40k protein \
+		--only NysBoost LightGBM CatBoost "exact Gaussian process" "linear model")
+
 results: $(STAMP)  ## Put what bench-learning and bench-leaderboard measured into docs/results.json, README and pictures
 	$(if $(wildcard out/learning.jsonl),$(BIN)/python benchmarks/results.py learning out/learning.jsonl)
 	$(if $(wildcard out/tables.jsonl),$(BIN)/python benchmarks/results.py categories out/tables.jsonl)
-	$(if $(wildcard out/leaderboard.jsonl),$(BIN)/python benchmarks/results.py error_time out/leaderboard.jsonl)
+	$(if $(wildcard out/leaderboard.jsonl),$(BIN)/python benchmarks/results.py leaderboard out/leaderboard.jsonl)
+	$(if $(wildcard out/error_time.jsonl),$(BIN)/python benchmarks/results.py error_time out/error_time.jsonl)
+	$(if $(wildcard out/evidence.jsonl),$(BIN)/python benchmarks/results.py evidence out/evidence.jsonl)
 	$(BIN)/python benchmarks/results.py pages
 
 clean:  ## Remove what the targets made

@@ -2,7 +2,9 @@
 
     python benchmarks/results.py learning out/learning.jsonl        runs of learning.py
     python benchmarks/results.py categories out/tables.jsonl        runs of tables.py
-    python benchmarks/results.py error_time out/leaderboard.jsonl   runs of leaderboard.py
+    python benchmarks/results.py leaderboard out/leaderboard.jsonl  runs of leaderboard.py: ranks
+    python benchmarks/results.py error_time out/error_time.jsonl    runs of leaderboard.py: picture
+    python benchmarks/results.py evidence out/evidence.jsonl        runs of evidence.py
     python benchmarks/results.py pages                              README and pictures alone
     python benchmarks/results.py goals out/*.json                   which goals were met
 
@@ -69,28 +71,87 @@ def put_categories(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
     }
 
 
-def put_error_time(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """Take what the leaderboard measured on the first split of each table, and its ranks."""
+def put_leaderboard(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take ranks, errors and times over all tables of the leaderboard."""
     runs = [run for run in runs if "error" in run]
     board, mean = leaderboard.standings(runs)
     columns = board[["Elo", "low", "high", "rank", "normalised error", "fit", "predict"]]
     splits = Counter(table for table, _ in {(run["table"], run["split"]) for run in runs})
     known["leaderboard"] = {
+        "version": runs[0]["nysboost"],
         "tables": mean.shape[1],
         "splits": [min(splits.values()), max(splits.values())],
         "learners": {n: [float(f"{v:.4g}") for v in row] for n, row in columns.T.items()},
     }
-    cells = {(c["table"], c["learner"]): c for c in known["error_time"]["cells"]}
+
+
+def put_error_time(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take error and time of each learner on the first split of each table."""
+    runs = [run for run in runs if "error" in run and run["split"] == 0]
+    cells = [
+        {
+            "table": run["table"],
+            "learner": run["learner"],
+            "rows": run["rows"],
+            "error": float(f"{run['error']:.4g}"),
+            "seconds": round(run["fit_s"], 3),
+        }
+        for run in runs
+    ]
+    known["error_time"] = {"version": runs[0]["nysboost"], "cells": cells}
+
+
+def put_evidence(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take the means of what evidence.py measured, part by part."""
+    found: dict[str, Any] = {"version": runs[0]["nysboost"]}
+
+    matrix = _means(runs, "matrix", ("data", "method", "columns"), "error")
+    found["columns"] = sorted({columns for *_, columns in matrix})
+    found["matrix"] = _curves(matrix)
+
+    found["boosting"] = {
+        method: [float(f"{error:.4g}") for error in errors]
+        for (method,), errors in _means(runs, "boosting", ("method",), "errors").items()
+    }
+
+    inside = _means(runs, "intervals", ("learner", "table", "coverage"), "inside")
+    found["coverages"] = sorted({coverage for *_, coverage in inside})
+    found["inside"] = _curves(inside)
+    found["width"] = _curves(
+        _means(runs, "intervals", ("learner", "table", "coverage"), "width")
+    )
+
+    seconds = _means(runs, "scale", ("what", "rows"), "seconds")
+    found["scale"] = {
+        what: [[n, float(f"{s:.3g}")] for (name, n), s in sorted(seconds.items()) if name == what]
+        for what in dict.fromkeys(name for name, _ in seconds)
+    }
+    known["evidence"] = found
+
+
+def _means(
+    runs: list[dict[str, Any]], part: str, keys: Sequence[str], value: str
+) -> dict[tuple[Any, ...], Any]:
+    """Return the mean value of the records of a part, by the values of its keys."""
+    found = defaultdict(list)
     for run in runs:
-        if run["split"] == 0 and (run["table"], run["learner"]) in cells:
-            cells[run["table"], run["learner"]] = {
-                "table": run["table"],
-                "learner": run["learner"],
-                "rows": run["rows"],
-                "error": float(f"{run['error']:.4g}"),
-                "seconds": round(run["fit_s"], 3),
-            }
-    known["error_time"] = {"version": nb.__version__, "cells": list(cells.values())}
+        if run["part"] == part:
+            found[tuple(run[key] for key in keys)].append(run[value])
+    return {at: np.mean(values, axis=0) for at, values in found.items()}
+
+
+def _curves(means: dict[tuple[Any, ...], Any]) -> list[dict[str, Any]]:
+    """Return a curve for each pair of the first two keys, over the third in order."""
+    pairs = dict.fromkeys((one, two) for one, two, _ in means)
+    return [
+        {
+            "of": [one, two],
+            "values": [
+                float(f"{value:.4g}") for at, value in sorted(means.items()) if at[:2] == (one, two)
+            ],
+        }
+        for one, two in pairs
+    ]
 
 
 def write_pages() -> None:
@@ -121,7 +182,13 @@ def goals(paths: Sequence[Path], markdown: bool) -> str:
     return "\n\n".join([*machines, table(HEADER, [row.cells() for row in rows], markdown), counted])
 
 
-PUT = {"learning": put_learning, "categories": put_categories, "error_time": put_error_time}
+PUT = {
+    "learning": put_learning,
+    "categories": put_categories,
+    "leaderboard": put_leaderboard,
+    "error_time": put_error_time,
+    "evidence": put_evidence,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -27,6 +27,7 @@ extensions = [
     "sphinx_copybutton",
     "from_the_library",
     "mathml",
+    "number_cells",
     "outputs",
 ]
 templates_path = ["_templates"]

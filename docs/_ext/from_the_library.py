@@ -88,6 +88,7 @@ def write(app: Any) -> None:
     tables = (
         *(measured.large_tables, measured.small_tables, measured.category_tables),
         *(measured.where_others_win, measured.leaderboard, measured.fit_times),
+        *measured.EVIDENCE,
     )
     for part in (methods, kernels, commands, defaults, exit_codes, *tables):
         path, text = folder / f"{part.__name__}.md", part()
