@@ -117,9 +117,7 @@ def put_evidence(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
     inside = _means(runs, "intervals", ("learner", "table", "coverage"), "inside")
     found["coverages"] = sorted({coverage for *_, coverage in inside})
     found["inside"] = _curves(inside)
-    found["width"] = _curves(
-        _means(runs, "intervals", ("learner", "table", "coverage"), "width")
-    )
+    found["width"] = _curves(_means(runs, "intervals", ("learner", "table", "coverage"), "width"))
 
     seconds = _means(runs, "scale", ("what", "rows"), "seconds")
     found["scale"] = {

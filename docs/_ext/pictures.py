@@ -96,7 +96,7 @@ def put_plain_ticks(axes: Any, which: str, values: Sequence[float]) -> None:
     low, high = getattr(axes, f"get_{which}lim")()
     inside = [value for value in values if low <= value <= high]
     put = getattr(axes, f"set_{which}ticks")
-    put(inside, [f"{value:,g}" for value in inside])
+    put(inside, [f"{value:,.0f}" if value >= 1000 else f"{value:g}" for value in inside])
     put([], minor=True)
 
 
@@ -134,6 +134,10 @@ def draw_matrix_error() -> None:
             axes.plot(columns, curve["values"], color=colour, marker=marker, ms=5, label=method)
         axes.set(xscale="log", yscale="log", title=TITLES[name], xlabel="number of columns")
         put_plain_ticks(axes, "x", columns)
+        least, most = axes.get_ylim()
+        put_plain_ticks(
+            axes, "y", (1e-4, 1e-3, 1e-2, 1e-1) if most > 20 * least else (0.1, 0.2, 0.4)
+        )
         axes.grid(alpha=0.25)
     for axes in panels[:, 0]:
         axes.set_ylabel("relative error")
