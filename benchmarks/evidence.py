@@ -54,7 +54,7 @@ TABLES = ("concrete", "energy", "wine", "airfoil", "housing", "solar")
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 
 EXACT_ROWS = 4_000
-"""Rows up to which exact kernel ridge regression is fitted: it takes n² numbers and n³ operations."""
+"""Rows up to which exact kernel ridge regression is fitted, which takes n³ operations."""
 
 LEARNED_ROWS = 100_000
 """Rows up to which a regressor is fitted here; `benchmarks/learning.py` fits more."""

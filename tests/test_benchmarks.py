@@ -1,6 +1,7 @@
 """The benchmarks at tiny sizes, on synthetic data: that they run, not how fast."""
 
 import importlib
+import json
 import os
 from pathlib import Path
 
@@ -150,3 +151,27 @@ def test_elo_of_two_learners_is_the_logarithm_of_their_odds():
     errors = np.array([[1.0, 1.0, 1.0, 3.0], [2.0, 2.0, 2.0, 2.0]])
     ratings = page.elo(errors, np.array([1.0, 1.0, 1.0, 1.0]))
     np.testing.assert_allclose(ratings[0] - ratings[1], 400 * np.log10(3), rtol=1e-4)
+
+
+def test_the_evidence_is_measured_once_and_becomes_curves(tmp_path, monkeypatch):
+    evidence, results = (importlib.import_module(name) for name in ("evidence", "results"))
+    monkeypatch.setattr(evidence, "EXACT_ROWS", 120)
+    monkeypatch.setattr(evidence, "LEARNED_ROWS", 120)
+    words = ["--only", "boosting", "scale", "--replicates", "1", "--sizes", "120", "150"]
+    for _ in range(2):
+        evidence.main(words)
+    lines = (tmp_path / "out" / "evidence.jsonl").read_text().splitlines()
+    runs = [json.loads(line) for line in lines]
+    assert len(runs) == 5 + 2 + 2 + 2  # mixtures; features of both; a learner and exact of one
+    known: dict[str, object] = {}
+    results.put_evidence(known, runs)
+    assert len(known["evidence"]["boosting"]["URB-mean"]) == 20
+    assert [rows for rows, _ in known["evidence"]["scale"]["Nystroem"]] == [120, 150]
+
+
+def test_means_of_records_become_a_curve_for_each_pair():
+    results = importlib.import_module("results")
+    run = {"part": "matrix", "data": "a", "method": "joint"}
+    runs = [run | {"columns": c, "error": e} for c, e in ((40, 0.1), (20, 0.4), (20, 0.2))]
+    found = results._curves(results._means(runs, "matrix", ("data", "method", "columns"), "error"))
+    assert found == [{"of": ["a", "joint"], "values": [0.3, 0.1]}]

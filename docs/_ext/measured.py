@@ -132,9 +132,9 @@ def evidence_matrix() -> str:
     near = [last[data, "joint"] / last[data, "optimal"] for data in sets]
     less = [last[data, "uniform"] / last[data, "joint"] for data in sets]
     return (
-        f"With {found['columns'][-1]} columns, `joint` has {min(near):.2f} to {max(near):.2f} times "
-        f"the error of the best matrix of that rank; random columns have {min(less):.1f} to "
-        f"{max(less):.1f} times the error of `joint`.\n"
+        f"With {found['columns'][-1]} columns, `joint` has {min(near):.2f} to {max(near):.2f} "
+        "times the error of the best matrix of that rank; random columns have "
+        f"{min(less):.1f} to {max(less):.1f} times the error of `joint`.\n"
     )
 
 
@@ -147,9 +147,9 @@ def evidence_boosting() -> str:
     reached = next(i for i, error in enumerate(found["URB-mean"], 1) if error <= ensemble)
     return (
         f"Boosting (`URB-mean`) needs {reached} learners for the error that the ensemble has with "
-        f"{len(found['URB-mean'])}, and ends at {boosted:.3f} instead of {ensemble:.3f}; one Nyström "
-        f"approximation on all {10 * len(found['URB-mean'])} columns, which is more expensive, has "
-        f"{one:.4f}.\n"
+        f"{len(found['URB-mean'])}, and ends at {boosted:.3f} instead of {ensemble:.3f}; one "
+        f"Nyström approximation on all {10 * len(found['URB-mean'])} columns, which is more "
+        f"expensive, has {one:.4f}.\n"
     )
 
 
@@ -166,8 +166,8 @@ def evidence_error_time() -> str:
     )
     return (
         f"NysBoost has the smallest error on {best} of the {len(ratios)} tables: the better of "
-        f"LightGBM and CatBoost has {min(ratios):.2f} to {max(ratios):.1f} times its error, but fits "
-        f"faster.\n"
+        f"LightGBM and CatBoost has {min(ratios):.2f} to {max(ratios):.1f} times its error, but "
+        "fits faster.\n"
     )
 
 
@@ -182,9 +182,9 @@ def evidence_intervals() -> str:
 
     return (
         f"The 90 % intervals of NysBoost contain {mean('NysBoost', 0.9):.0f} % of the test rows, "
-        f"those of an exact Gaussian process {mean('exact Gaussian process', 0.9):.0f} %, and those "
-        f"of trees with the quantile loss {mean('trees, quantile loss', 0.9):.0f} %; 50 % intervals "
-        f"of NysBoost contain {mean('NysBoost', 0.5):.0f} %, which is too many.\n"
+        f"those of an exact Gaussian process {mean('exact Gaussian process', 0.9):.0f} %, and "
+        f"those of trees with the quantile loss {mean('trees, quantile loss', 0.9):.0f} %; 50 % "
+        f"intervals of NysBoost contain {mean('NysBoost', 0.5):.0f} %, which is too many.\n"
     )
 
 
@@ -197,8 +197,8 @@ def evidence_scale() -> str:
     return (
         f"The time grows in proportion to the rows or more slowly: `NystroemRegressor` fits {n:,} "
         f"rows in {seconds:.0f} s, and `Nystroem` makes features of {features[0]:,} rows in "
-        f"{features[1]:.0f} s. Exact kernel ridge regression takes {exact:.1f} s for {rows:,} rows, "
-        f"and its time grows with n³.\n"
+        f"{features[1]:.1f} s. Exact kernel ridge regression takes {exact:.1f} s for {rows:,} "
+        "rows, and its time grows with n³.\n"
     )
 
 
