@@ -4,6 +4,7 @@
     python benchmarks/results.py categories out/tables.jsonl        runs of tables.py
     python benchmarks/results.py leaderboard out/leaderboard.jsonl  runs of leaderboard.py: ranks
     python benchmarks/results.py error_time out/error_time.jsonl    runs of leaderboard.py: picture
+    python benchmarks/results.py speed out/speed.jsonl out/error_time.jsonl  runs of leaderboard.py
     python benchmarks/results.py evidence out/evidence.jsonl        runs of evidence.py
     python benchmarks/results.py pages                              README and pictures alone
     python benchmarks/results.py goals out/*.json                   which goals were met
@@ -101,6 +102,23 @@ def put_error_time(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
     known["error_time"] = {"version": runs[0]["nysboost"], "cells": cells}
 
 
+def put_speed(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take how many times as fast as ours LightGBM fits, over the tables that both have."""
+    seconds = {(run["table"], run["learner"]): run["fit_s"] for run in runs if "error" in run}
+    ratios = [
+        seconds[table, "NysBoost"] / seconds[table, "LightGBM"]
+        for table, learner in seconds
+        if learner == "NysBoost" and (table, "LightGBM") in seconds
+    ]
+    known["speed_of_trees"] = {
+        "version": runs[0]["nysboost"],
+        "tables": len(ratios),
+        "median": round(float(np.median(ratios))),
+        "smallest": round(min(ratios), 1),
+        "largest": round(max(ratios)),
+    }
+
+
 def put_evidence(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
     """Take the means of what evidence.py measured, part by part."""
     found: dict[str, Any] = {"version": runs[0]["nysboost"]}
@@ -185,6 +203,7 @@ PUT = {
     "categories": put_categories,
     "leaderboard": put_leaderboard,
     "error_time": put_error_time,
+    "speed": put_speed,
     "evidence": put_evidence,
 }
 

@@ -123,6 +123,16 @@ def test_the_figures_of_the_readme_are_those_of_the_file_of_results():
     assert measured.readme() == README_TEXT
 
 
+def test_all_pages_state_the_same_speed_of_trees():
+    stated = measured.stored()["speed_of_trees"]
+    pages = [README_TEXT, *(text_of(path.name) for path in DOCS.glob("*.md"))]
+    found = [words for page in pages for words in re.findall(r"(\S+)\s+times as fast", page)]
+    assert found
+    assert set(found) == {str(stated["median"])}
+    for slow in ("a fifth of the time or less", "take a tenth of the time", "tenths of a second"):
+        assert not any(slow in page and "rees" in page for page in pages), slow
+
+
 def test_package_citation_changelog_and_results_name_the_same_version():
     newest = re.search(r"^## (\S+)", read("CHANGELOG.md"), re.MULTILINE).group(1)
     assert newest == nb.__version__
