@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from archives import repacked
 from market import LEADING
@@ -336,6 +337,54 @@ def test_parts_that_do_not_fit_together_are_refused_when_they_are_read(learner, 
         changed_array(members, array_of(body, kind, part), change)
 
     path.write_bytes(repacked(learner, craft))
+    with pytest.raises(nb.ModelFileError, match="damaged"):
+        nb.load(path)
+
+
+CRAFTED_PARTS = {
+    "a column of no known kind": ("Column", "kind", "colour"),
+    "cycles that are not there": ("Column", "cycles", {"tuple": ["century"]}),
+    "values without counts": ("Column", "counts", {"tuple": []}),
+    "no counts at all": ("Column", "counts", None),
+    "gaps that no code is for": ("Column", "gaps", 7),
+    "columns that are text": ("Schema", "columns", {"tuple": ["size", "colour"]}),
+    "too few columns": ("Schema", "width", 5),
+    "means that are none": ("Codes", "means", {"tuple": [None, {"tuple": []}]}),
+    "a projection that is text": ("FeatureMap", "projection", "N"),
+    "a weight that is text": ("Member", "weight", "much"),
+    "leaves that are a kernel": ("Member", "leaves", {"object": 0}),
+    "learned attributes of another kind": (
+        "NystroemRegressor", "learned", {"dict": {"schema_": 1.5}},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table_learner(tmp_path_factory: Any) -> bytes:
+    """Return the file of a model of a table with a category."""
+    frame = pd.DataFrame({"colour": ["red", "green", "blue"] * 20, "size": X[:60, 0]})
+    path = tmp_path_factory.mktemp("table") / "model.nysboost"
+    settings = {"kernel": "matern", "metric": "each", "random_state": 0, "verbose": 0}
+    nb.save(nb.NystroemRegressor(6, **settings).fit(frame, X[:60, 0]), path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("what", CRAFTED_PARTS)
+def test_parts_of_other_types_are_refused_when_they_are_read(table_learner, what, path):
+    kind, part, value = CRAFTED_PARTS[what]
+
+    def craft(body, _):
+        first = next(one for one in body["model"]["objects"] if one["type"] == kind)
+        assert part in first["parts"]
+        first["parts"][part] = value
+
+    path.write_bytes(repacked(table_learner, craft))
+    with pytest.raises(nb.ModelFileError, match="damaged"):
+        nb.load(path)
+
+
+def test_a_file_whose_root_is_no_model_is_refused(learner, path):
+    path.write_bytes(repacked(learner, lambda body, _: body["model"].update(root={"object": 0})))
     with pytest.raises(nb.ModelFileError, match="damaged"):
         nb.load(path)
 

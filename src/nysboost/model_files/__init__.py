@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from nysboost.approximation import Approximation
 from nysboost.model_files.archive import DAMAGED, ModelFileError, read_archive, write_archive
-from nysboost.model_files.description import DeviceError, ModelDecoder, ModelEncoder
+from nysboost.model_files.description import DeviceError, ModelDecoder, ModelEncoder, require
 from nysboost.model_files.types import TYPES, WITHOUT_ROWS
 from nysboost.rows.files import as_path
 
@@ -108,7 +108,9 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     described, arrays, version = read_archive(path)
     try:
         decoder = ModelDecoder(TYPES, arrays, device)
-        return decoder.decode(described["objects"], described["root"])
+        model = decoder.decode(described["objects"], described["root"])
+        require(isinstance(model, Approximation | BaseEstimator), "a file and its model")
+        return model
     except DeviceError:
         raise
     except KeyError as error:

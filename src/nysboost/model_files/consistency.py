@@ -17,6 +17,7 @@ from nysboost.features.nystrom import Mixture
 from nysboost.gram import Gram, Landmarks
 from nysboost.kernels import CallableKernel, Kernel, Metric
 from nysboost.kernels.metric import Quantiles
+from nysboost.learn.calibration import Calibration
 from nysboost.learn.distribution import (
     NORMAL_SCORES,
     Distribution,
@@ -26,20 +27,18 @@ from nysboost.learn.distribution import (
 from nysboost.learn.search.leaves import Leaves
 from nysboost.learn.search.model import Member
 from nysboost.methods.centres import Clustered
+from nysboost.model_files.description import is_of, require
 from nysboost.numerics.arrays import Array, is_array, is_sparse
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.tables.codes import Codes
+from nysboost.tables.columns import Column
+from nysboost.tables.cycles import CYCLES
 from nysboost.tables.piecewise import PiecewiseCodes
+from nysboost.tables.schema import KINDS, Schema
 
 Shape: TypeAlias = tuple[int, ...]
-
-
-def require(fits: bool | np.bool_, what: str) -> None:
-    """Raise a ValueError unless the parts fit together."""
-    if not fits:
-        raise ValueError(f"{what} do not fit together")
 
 
 def shape_of(array: Any, axes: int) -> Shape:
@@ -95,8 +94,6 @@ def check_map(feature_map: FeatureMap) -> None:
     kernel = feature_map.kernel
     landmarks = feature_map.landmarks
     projection = feature_map.projection
-    require(isinstance(kernel, Kernel), "a feature map and its kernel")
-    require(isinstance(landmarks, Landmarks), "a feature map and its landmarks")
 
     if projection is not None:
         shape = tuple(projection.shape)
@@ -125,8 +122,7 @@ def check_clusters(kernel: Clustered) -> None:
     """Check that every cluster has a centre and a number of landmarks."""
     s, _ = shape_of(kernel.centres, 2)
     require(len(kernel.sizes) == s, "clusters and their sizes")
-    require(all(type(size) is int and size >= 0 for size in kernel.sizes), "sizes of clusters")
-    require(isinstance(kernel.kernel, Kernel), "clusters and their kernel")
+    require(min(kernel.sizes, default=0) >= 0, "sizes of clusters")
 
 
 # Linear models
@@ -152,9 +148,7 @@ def check_distribution(distribution: Distribution) -> None:
     """Check that a distribution has variances and shapes of the same targets."""
     t = len(distribution.shapes)
     for scale in (distribution.without_gaps, distribution.with_gaps):
-        require(isinstance(scale, VarianceScale) and len(scale.a) == t, "variances and shapes")
-    is_shape = [isinstance(shape, ResidualShape) for shape in distribution.shapes]
-    require(all(is_shape), "a distribution and its shapes")
+        require(len(scale.a) == t, "variances and shapes")
 
 
 def check_linear(model: LinearModel) -> None:
@@ -172,7 +166,6 @@ def check_linear(model: LinearModel) -> None:
 
 def _check_weights(features: FeatureMap, mean: Array, w: Array) -> Shape:
     """Return (r, t), the shape of weights of r features."""
-    require(isinstance(features, FeatureMap), "a predictor and its features")
     r, t = shape_of(w, 2)
     require(r == features.rank, "features and weights")
     require(shape_of(mean, 1) == (t,), "means and weights")
@@ -206,8 +199,6 @@ def check_tree(tree: Tree) -> None:
 
 def check_leaves(leaves: Leaves) -> None:
     """Check that every row is in a leaf, and has residuals, a count and coefficients."""
-    require(isinstance(leaves.kernel, Kernel), "leaves and their kernel")
-    require(isinstance(leaves.tree, Tree), "leaves and their tree")
     n, q = shape_of(leaves.V, 2)
     _, t = shape_of(leaves.R, 2)
     require(shape_of(leaves.R, 2) == (n, t), "rows and residuals of leaves")
@@ -224,27 +215,46 @@ def check_leaves(leaves: Leaves) -> None:
 
 
 def check_member(member: Member) -> None:
-    """Check that a member's model, codes and leaves are such, with weights for its features."""
-    require(isinstance(member.model, LinearPredictor), "a member and its model")
-    require(isinstance(member.codes, PiecewiseCodes | None), "a member and its codes")
-    require(isinstance(member.leaves, Leaves | None), "a member and its leaves")
+    """Check that the parts of a member have weights for its features and targets."""
     t = member.model.w.shape[1]
+    points = member.model.features.landmarks.points
+    if member.codes is not None and points is not None:
+        require(points.shape[1] == len(member.codes.origins), "codes and landmarks of a member")
     if member.leaves is not None:
         require(member.leaves.w.shape[1] == t, "targets of a member and of its leaves")
     if member.logistic is not None:
         r, _ = shape_of(member.logistic, 2)
         require(r == member.model.w.shape[0], "features and logistic weights of a member")
     if member.corrected is not None:
-        require(isinstance(member.corrected, LinearPredictor), "a member and its correction")
         require(member.corrected.w.shape == member.model.w.shape, "a member and its correction")
 
 
-# Codes
+# Tables
+
+
+def check_column(column: Column) -> None:
+    """Check that a column is of a known kind, and has a count for each of its values."""
+    require(column.kind in KINDS, "a column and its kind")
+    require(set(column.cycles) <= CYCLES.keys(), "a column and its cycles")
+    require(len(column.counts) == len(column.values), "values and their counts")
+    is_plain = [isinstance(value, str | int | float) for value in column.values]
+    require(all(is_plain), "a category and its values")
+
+
+def check_schema(schema: Schema) -> None:
+    """Check that a schema has the columns, and the medians, of as many as it says."""
+    require(len(schema.columns) in (0, schema.width), "columns and their number")
+    if schema.medians is not None:
+        require(shape_of(schema.medians, 1) == (schema.width,), "columns and medians")
 
 
 def check_codes(codes: Codes) -> None:
-    """Check that codes have means, or None, for each column of the schema."""
-    require(len(codes.means) == len(codes.schema.columns), "columns and means")
+    """Check that means of a category have a row for each value, an unknown one and a gap."""
+    columns = codes.schema.columns
+    require(len(codes.means) == len(columns), "columns and means")
+    for column, means in zip(columns, codes.means, strict=True):
+        if means is not None:
+            require(shape_of(means, 2)[0] == len(column.values) + 2, "values and means")
 
 
 def check_piecewise(codes: PiecewiseCodes) -> None:
@@ -252,3 +262,41 @@ def check_piecewise(codes: PiecewiseCodes) -> None:
     for edges in codes.edges:
         shape_of(edges, 1)
         require((np.diff(edges) > 0).all(), "edges of a feature")
+
+
+# Estimators
+
+LEARNED = {
+    "_members": list[Member],
+    "_calibration": Calibration,
+    "_distribution": Distribution | None,
+    "_table": Codes | None,
+    "_transform": FeatureMap,
+    "schema_": Schema,
+    "n_features_in_": int,
+}
+"""Types of what estimators learn and use without a look at it."""
+
+
+def check_learned(estimator: object) -> None:
+    """Check that what an estimator has learned has the types that it is used by."""
+    for name, value in vars(estimator).items():
+        if name in LEARNED:
+            require(is_of(value, LEARNED[name]), f"an estimator and its {name}")
+
+    codes = getattr(estimator, "_table", None)
+    if codes is None:
+        return
+    width = len(codes.origins)
+    for member in getattr(estimator, "_members", ()):
+        if member.codes is not None:
+            require(len(member.codes.edges) == width, "a table and the codes of a member")
+        else:
+            _check_width(member.model.features, width)
+    if hasattr(estimator, "_transform"):
+        _check_width(estimator._transform, width)
+
+
+def _check_width(features: FeatureMap, width: int) -> None:
+    points = features.landmarks.points
+    require(points is None or points.shape[1] == width, "a table and landmarks")

@@ -10,8 +10,11 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +39,53 @@ class NotSavableError(TypeError):
 
 class DeviceError(RuntimeError):
     """Arrays that cannot be put where they were; the message says what to do."""
+
+
+# Checks of what was read
+
+
+def require(fits: bool | np.bool, what: str) -> None:
+    """Raise a ValueError unless the parts fit together."""
+    if not fits:
+        raise ValueError(f"{what} do not fit together")
+
+
+def check_fields(value: object) -> None:
+    """Check that each field of a dataclass is of the type that its class says."""
+    kind = type(value)
+    for name, hint in _field_types(kind).items():
+        require(is_of(getattr(value, name), hint), f"{kind.__name__} and its {name}")
+
+
+@cache
+def _field_types(kind: Any) -> dict[str, object]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+
+
+def is_of(value: object, hint: Any) -> bool:
+    """Return whether a value is of an annotated type; an array may be of any library and dtype."""
+    if hint is Any:
+        return True
+    origin = get_origin(hint)
+    inside = get_args(hint)
+    if origin in (Union, UnionType):
+        return any(is_of(value, each) for each in inside)
+    if origin is Literal:
+        return isinstance(value, str) and value in inside
+    if origin in (tuple, list):
+        return isinstance(value, tuple | list) and all(is_of(item, inside[0]) for item in value)
+
+    kind = origin or hint
+    if kind is np.ndarray:
+        return lib.is_array(value) or lib.is_sparse(value)
+    if kind in NUMBERS:
+        return isinstance(value, NUMBERS[kind]) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+NUMBERS = {float: Real, int: Integral}
+"""What a file may have for a number: of Python or of NumPy."""
 
 
 # Types that a file may hold
@@ -74,7 +124,8 @@ def accept_all(_value: object) -> None:
 class AttributesType(SavedType):
     """A type whose parts are attributes, and arguments of its constructor.
 
-    `check` raises a ValueError if the parts of an object do not fit together.
+    `check` raises a ValueError if the parts of an object do not fit together; those of a dataclass
+    have the types of its fields.
     """
 
     kind: type
@@ -88,6 +139,8 @@ class AttributesType(SavedType):
     def from_parts(self, parts: Parts) -> object:
         """Call the constructor."""
         value = self.kind(**parts)
+        if is_dataclass(value):
+            check_fields(value)
         self.check(value)
         return value
 
@@ -100,9 +153,10 @@ def dataclass_type(kind: Any, check: Callable[[Any], None] = accept_all) -> Attr
 
 @dataclass(frozen=True)
 class EstimatorType(SavedType):
-    """A scikit-learn estimator: its parameters, and what it has learned."""
+    """A scikit-learn estimator: its parameters, and what it has learned, which `check` checks."""
 
     kind: Any
+    check: Callable[[Any], None]
 
     def to_parts(self, value: Any) -> Mapping[str, object]:
         """Return parameters and learned attributes."""
@@ -118,6 +172,7 @@ class EstimatorType(SavedType):
             if name.startswith("__") or hasattr(self.kind, name):
                 raise ValueError(f"{name} is no learned attribute")
             setattr(estimator, name, value)
+        self.check(estimator)
         return estimator
 
 

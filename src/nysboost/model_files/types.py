@@ -33,6 +33,7 @@ from nysboost.model_files.description import (
     Parts,
     SavedType,
     dataclass_type,
+    require,
 )
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.tree import Tree
@@ -109,6 +110,7 @@ class ApproximationType(SavedType):
         method = str(parts.pop("method"))
         entries = int(parts.pop("entries_evaluated"))
         encoder = parts.pop("encoder")
+        require(isinstance(encoder, FrameEncoder | None), "an approximation and its encoder")
         approximation = self.kind(**parts).with_name(method).with_encoder(encoder)
         approximation.entries_evaluated = entries
         return approximation
@@ -132,8 +134,8 @@ class InSampleType(ApproximationType):
     def from_parts(self, parts: Parts) -> Approximation:
         """Return the approximation, if its features have a row for each row of the Gram."""
         n, r = consistency.shape_of(parts["F"], 2)
-        consistency.require(n == parts["gram"].n, "features and rows")
-        consistency.require(consistency.shape_of(parts["signs"], 1) == (r,), "features and signs")
+        require(n == parts["gram"].n, "features and rows")
+        require(consistency.shape_of(parts["signs"], 1) == (r,), "features and signs")
         return super().from_parts(parts)
 
 
@@ -190,8 +192,8 @@ class EncodedRowsType(StoredType):
     def from_parts(self, parts: Parts) -> Any:
         """Return the encoded rows."""
         rows = EncodedRows(**parts)
-        consistency.require(isinstance(rows.rows, Rows), "codes and rows")
-        consistency.require(isinstance(rows.encoder, PiecewiseCodes), "rows and codes")
+        require(isinstance(rows.rows, Rows), "codes and rows")
+        require(isinstance(rows.encoder, PiecewiseCodes), "rows and codes")
         return rows
 
 
@@ -309,16 +311,19 @@ TYPES: tuple[SavedType, ...] = (
     dataclass_type(Leaves, consistency.check_leaves),
     dataclass_type(PiecewiseCodes, consistency.check_piecewise),
     dataclass_type(Member, consistency.check_member),
-    dataclass_type(Column),
-    dataclass_type(Schema),
+    dataclass_type(Column, consistency.check_column),
+    dataclass_type(Schema, consistency.check_schema),
     dataclass_type(Codes, consistency.check_codes),
     dataclass_type(Calibration),
     dataclass_type(VarianceScale, consistency.check_variance_scale),
     dataclass_type(ResidualShape, consistency.check_shape),
     dataclass_type(Distribution, consistency.check_distribution),
     # transformers and learners
-    *[EstimatorType(kind) for kind in _find_exported(estimators, BaseEstimator)],
-    *[EstimatorType(kind) for kind in _find_exported(learn, BaseEstimator)],
+    *[
+        EstimatorType(kind, consistency.check_learned)
+        for module in (estimators, learn)
+        for kind in _find_exported(module, BaseEstimator)
+    ],
 )
 """Every type that a model file may hold, with all that `kernels`, `estimators`, `learn` export."""
 
