@@ -246,10 +246,11 @@ def _encode_number(g: Graph, x: Tensor, column: Column) -> list[Tensor]:
 
 def _phase(seconds: Any, cycle: Cycle) -> Any:
     """Return the share of the period of a cycle that has passed."""
+    since_start = seconds - cycle.start
     if cycle.step:
-        seconds = np.floor(seconds / cycle.step) * cycle.step
-    begin = np.floor(seconds / cycle.period) * cycle.period
-    return (seconds - begin) / cycle.period
+        since_start = np.floor(since_start / cycle.step) * cycle.step
+    periods = np.floor(since_start / cycle.period)
+    return (since_start - periods * cycle.period) / cycle.period
 
 
 def _round(x: Any) -> Any:

@@ -52,7 +52,7 @@ def test_codes_of_a_date_are_phase_sine_and_cosine_of_what_repeats_and_varies():
     assert schema.describe() == ["date: day (by weekday, season)"]
     codes = Codes.of(schema)(pd.DataFrame({"day": [*days[:9], pd.NaT]}))
     np.testing.assert_array_equal(codes[0, 1:4], codes[7, 1:4])
-    weekday = (days[:9].day_of_week.to_numpy() - 3) % 7  # 1970 began on a Thursday
+    weekday = days[:9].day_of_week.to_numpy()  # 0 is Monday
     np.testing.assert_allclose(codes[:9, 1], weekday / 7)
     np.testing.assert_allclose(codes[:9, 2], np.sin(2 * np.pi * weekday / 7), atol=1e-8)
     np.testing.assert_array_equal(codes[9, 1:], 0)
@@ -114,6 +114,24 @@ def test_numbers_of_rows_are_left_out_unless_asked_for():
     assert all(column.used for column in Schema.of(years, ids="drop").columns)
     # nothing else to learn from
     assert Schema.of(frame[["order"]], ids="drop").columns[0].used
+
+
+@pytest.mark.filterwarnings("ignore:Column 'order_id' has a whole number")
+def test_numbers_that_a_name_calls_ids_may_be_far_apart():
+    rng = np.random.default_rng(0)
+    numbers = rng.permutation(10**7)[:200]
+    size = rng.normal(size=200)
+    named = Schema.of(pd.DataFrame({"order_id": numbers, "size": size}), ids="drop")
+    assert [column.kind for column in named.columns] == ["id", "number"]
+    other = Schema.of(pd.DataFrame({"income": numbers, "size": size}), ids="drop")
+    assert [column.kind for column in other.columns] == ["number", "number"]
+
+
+def test_ids_of_groups_are_no_ids_of_rows_in_tables_of_which_some_rows_are_seen():
+    groups = np.repeat(np.arange(100_000.0), 8)
+    sizes = np.tile([0.5, 1.5], 400_000)
+    schema = Schema.of(pd.DataFrame({"customer": groups, "size": sizes}), ids="drop")
+    assert all(column.used for column in schema.columns)
 
 
 def test_learners_leave_ids_out_and_say_so():

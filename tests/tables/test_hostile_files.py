@@ -1,6 +1,8 @@
 """Files that would hang, crash or lose rows and digits: each is right, or one sentence."""
 
 import json
+import os
+from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -35,6 +37,19 @@ def test_what_is_no_encoding_of_text_is_a_sentence(encoding, tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TableError, match=r"no encoding .* of text"):
         open_table(tmp_path / "t.csv", writing=TextFormat(encoding=encoding))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+@pytest.mark.parametrize("name", ["t.csv", "63"])
+def test_a_pipe_is_read_once(name, tmp_path):
+    """As the shell's <(…) is, whose writer is gone when a file is opened again."""
+    os.mkfifo(tmp_path / name)
+    writer = Thread(target=(tmp_path / name).write_text, args=("x,y\n1,a\n2,b\n",), daemon=True)
+    writer.start()
+    table = join_tables(list(open_table(tmp_path / name).batches()))
+    assert table.to_pydict() == {"x": [1, 2], "y": ["a", "b"]}
+    with pytest.raises(TableError, match="is a device"):
+        open_table("/dev/zero")
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])

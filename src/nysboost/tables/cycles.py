@@ -19,28 +19,31 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Cycle:
-    """What comes again after a `period`; within a `step` nothing changes. Both are in seconds.
+    """What comes again after a `period`, the first time at `start`; nothing changes in a `step`.
 
-    A time has three codes: its phase φ, from 0 to 1, and sin 2πφ and cos 2πφ, which put the last
-    hour of a day beside the first. Without φ the error on `bike_hours` is 1.03 times as large.
+    All are in seconds, `start` since 1970. A time has three codes: its phase φ, from 0 to 1, and
+    sin 2πφ and cos 2πφ, which put the last hour of a day beside the first. Without φ the error on
+    `bike_hours` is 1.03 times as large, with weeks that begin on Thursday 1.02 times.
     """
 
     name: str
     period: float
     step: float = 0.0
+    start: float = 0.0
 
     def phase(self, seconds: Floats) -> Floats:
         """Return the share of the period that has passed; times are seconds since 1970."""
+        since_start = seconds - self.start
         if self.step:
-            seconds = np.floor(seconds / self.step) * self.step
-        return np.asarray(np.mod(seconds, self.period) / self.period)
+            since_start = np.floor(since_start / self.step) * self.step
+        return np.asarray(np.mod(since_start, self.period) / self.period)
 
 
 CYCLES = {
     cycle.name: cycle
     for cycle in (
         Cycle("time of day", DAY),
-        Cycle("weekday", WEEK, step=DAY),
+        Cycle("weekday", WEEK, step=DAY, start=4 * DAY),  # 5 January 1970 was a Monday
         Cycle("season", YEAR),
     )
 }

@@ -58,7 +58,7 @@ def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
         return _leave_out_empty(summary)
 
     column = _decide_numbers(summary, kind)
-    if ids == "drop" and kind == "number" and numbers_rows(summary.sample):
+    if ids == "drop" and kind == "number" and numbers_rows(summary):
         _warn_of_id(summary)
         return replace(column, kind="id", note="")
     return replace(column, form=form, marks=marks)
@@ -177,19 +177,22 @@ def _warn_of_text(summary: ColumnSummary) -> None:
 # Ids, groups and order
 
 
-def numbers_rows(sample: Floats) -> bool:
+def numbers_rows(summary: ColumnSummary) -> bool:
     """Return whether numbers are ids or count the rows, and are no measurement.
 
-    Whole numbers, a different one in each row: n measurements among R possible values all differ
-    with probability exp(−n²/2R), and ids always do.
+    Whole numbers, a different one in each row, which the column's name calls ids; or so many of
+    them that they cannot be measured: n measurements among R possible values all differ with
+    probability exp(−n²/2R).
     """
+    sample = summary.sample
     n = len(sample)
-    if n < FEWEST_IDS or (sample % 1 != 0).any():
+    if n < FEWEST_IDS or summary.repeats or (sample % 1 != 0).any():
         return False
     if len(np.unique(sample)) < n:
         return False
     possible = np.ptp(sample) + 1
-    return bool(n**2 / (2 * possible) > ID_EVIDENCE)
+    unlikely = n**2 / (2 * possible) > ID_EVIDENCE
+    return bool(unlikely) or _SAYS_ID.search(summary.name) is not None
 
 
 def _warn_of_id(summary: ColumnSummary) -> None:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from nysboost.numerics.budget import MAX_MEMORY
 from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
@@ -108,9 +108,7 @@ def open_table(
     max_memory : int or str
         Sparse tables are made dense if that takes a small part of it.
     """
-    path = _from_standard_input() if str(path) == "-" else Path(path)
-    if not path.exists():
-        raise NoTableError(f"There is no file {path}.")
+    path = _find_file(Path(path))
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty.")
 
@@ -142,13 +140,30 @@ def _find_form(path: Path) -> tuple[str, bool]:
     return suffixes[-1], False
 
 
-def _from_standard_input() -> Path:
-    """Copy standard input to a file, whose ending says what its beginning shows."""
+def _find_file(path: Path) -> Path:
+    """Return a file or a folder that may be read twice: a copy of standard input or of a pipe."""
+    if str(path) == "-":
+        return _copy(sys.stdin.buffer, "standard input")  # which is what messages call it
+    if not path.exists():
+        raise NoTableError(f"There is no file {path}.")
+    if path.is_fifo():
+        with path.open("rb") as pipe:
+            return _copy(pipe, path.name)
+    if not (path.is_file() or path.is_dir()):
+        raise NoTableError(f"{path} is a device, and no file, folder or pipe: copy it to a file.")
+    return path
+
+
+def _copy(stream: BinaryIO, name: str) -> Path:
+    """Copy a stream to a file, whose ending says what its beginning shows if its name does not."""
     folder = Path(tempfile.mkdtemp(prefix="nysboost-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / "standard input"  # which is what messages call it
+    path = folder / name
     with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+        shutil.copyfileobj(stream, file)
+    if path.suffix:
+        return path
+
     with path.open("rb") as file:
         head = file.read(6).lstrip()
     endings = (ending for beginning, ending in BEGINNINGS.items() if head.startswith(beginning))

@@ -22,8 +22,8 @@ class ColumnSummary:
     """What was seen of the column `name`.
 
     `counts` has the values that are no numbers yet, with their rows. Numbers, or what else is
-    `sampled`, have a `sample`, one of so many as `every` says, the one `far` from 0, and the
-    `least` size but 0.
+    `sampled`, have a `sample`, one of so many as `every` says, the one `far` from 0, the `least`
+    size but 0, and whether a number `repeats` that of the row before.
     """
 
     name: str
@@ -35,6 +35,7 @@ class ColumnSummary:
     least: float = np.inf
     every: int = 1
     sampled: str = ""
+    repeats: bool = False
 
     @classmethod
     def at(cls, cells: RawColumn, size: int = SAMPLE_ROWS) -> ColumnSummary:
@@ -59,6 +60,7 @@ class ColumnSummary:
             least=float(np.min(np.abs(there), where=there != 0, initial=np.inf)),
             every=step,
             sampled=cells.kind,
+            repeats=bool((there[1:] == there[:-1]).any()),
         )
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
@@ -89,6 +91,7 @@ class ColumnSummary:
             least=min(self.least, other.least),
             every=every,
             sampled=self._sampled_with(other),
+            repeats=self.repeats or other.repeats,
         )
 
     def _sampled_with(self, other: ColumnSummary) -> str:
