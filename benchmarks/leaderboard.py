@@ -18,12 +18,12 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -45,8 +45,16 @@ LARGEST = {"exact Gaussian process": 2000, "xRFM": 40_000}
 IMAGES, SEEN = ("covtype", "ijcnn1", "mnist", "pendigits"), 5000
 
 
-Data = tuple[pd.DataFrame, np.ndarray, list[np.ndarray]]
-"""X, y, and which rows are for testing, for each split."""
+Cell: TypeAlias = dict[str, Any]
+"""The record of one learner on one split of a table."""
+
+
+class Data(NamedTuple):
+    """X, y, and which rows are for testing, for each split."""
+
+    X: pd.DataFrame
+    y: np.ndarray
+    splits: list[np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -63,15 +71,25 @@ def tables(folder: Path | None) -> list[Table]:
     """Return all tables of a data folder, small ones first; without one, two synthetic ones."""
     if folder is None:
         return [Table(f"synthetic {c}", c, 150, partial(_synthetic, c)) for c in (False, True)]
+
+    # numbers in published splits
     found = []
     for path in (folder / "uci").glob("*.npz"):
         size = np.load(path)["y"].size
         found.append(Table(path.stem, False, size, partial(_uci, path)))
-    for name, about in json.loads((folder / "tables" / "tables.json").read_text()).items():
+
+    # tables with categories and gaps
+    known = json.loads((folder / "tables" / "tables.json").read_text())
+    for name, about in known.items():
         classify = about["task"] == "classification"
-        read = partial(_csv, folder / "tables" / f"{name}.csv.gz", about["target"], classify)
-        found.append(Table(name, classify, about["rows"], read))
-    found += [Table(name, True, 10_001, partial(_image, folder / f"{name}.npz")) for name in IMAGES]
+        path = folder / "tables" / f"{name}.csv.gz"
+        read_table = partial(_csv, path, about["target"], classify)
+        found.append(Table(name, classify, about["rows"], read_table))
+
+    # labelled rows, of which as many are learned as tested
+    for name in IMAGES:
+        read_table = partial(_image, folder / f"{name}.npz")
+        found.append(Table(name, True, 2 * SEEN + 1, read_table))
     return sorted(found, key=lambda table: table.size)
 
 
@@ -79,15 +97,18 @@ def _synthetic(classify: bool) -> Data:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("abc"))
     X["colour"] = pd.Categorical(rng.choice(["red", "blue"], size=150))
-    y = X["a"] ** 2 + 3.0 * (X["colour"] == "red") + 0.1 * rng.normal(size=150)
-    y = (y > y.median()).to_numpy(int) if classify else y.to_numpy()
-    return X, y, _folds(y, classify)
+    smooth = X["a"] ** 2 + 3.0 * (X["colour"] == "red")
+    y = (smooth + 0.1 * rng.normal(size=150)).to_numpy()
+    if classify:
+        y = (y > np.median(y)).astype(int)
+    return Data(X, y, _folds(y, classify))
 
 
 def _uci(path: Path) -> Data:
     stored = np.load(path)
     X = pd.DataFrame(stored["X"].astype(np.float64)).rename(columns=str)
-    return X, stored["y"].astype(np.float64).ravel(), list(stored["test_mask"].T[:SPLITS])
+    y = stored["y"].astype(np.float64).ravel()
+    return Data(X, y, list(stored["test_mask"].T[:SPLITS]))
 
 
 def _csv(path: Path, target: str, classify: bool) -> Data:
@@ -95,8 +116,11 @@ def _csv(path: Path, target: str, classify: bool) -> Data:
     y = X.pop(target)
     texts = X.select_dtypes(exclude="number").columns
     X[texts] = X[texts].astype("category")
-    numbers = LabelEncoder().fit_transform(y) if classify else y.to_numpy(np.float64)
-    return X.reset_index(drop=True), numbers, _folds(numbers, classify)
+    if classify:
+        numbers = LabelEncoder().fit_transform(y)
+    else:
+        numbers = y.to_numpy(np.float64)
+    return Data(X.reset_index(drop=True), numbers, _folds(numbers, classify))
 
 
 def _image(path: Path) -> Data:
@@ -104,37 +128,43 @@ def _image(path: Path) -> Data:
     y = LabelEncoder().fit_transform(stored["y"])
     kept, _ = train_test_split(np.arange(len(y)), train_size=2 * SEEN, stratify=y, random_state=0)
     X = pd.DataFrame(stored["X"][kept].astype(np.float64)).rename(columns=str)
-    return (
-        X,
-        y[kept],
-        _masks(StratifiedShuffleSplit(SPLITS, test_size=SEEN, random_state=0), y[kept]),
-    )
+    splitter = StratifiedShuffleSplit(SPLITS, test_size=SEEN, random_state=0)
+    return Data(X, y[kept], _masks(splitter, y[kept]))
 
 
 def _folds(y: np.ndarray, classify: bool) -> list[np.ndarray]:
-    return _masks((StratifiedKFold if classify else KFold)(SPLITS, shuffle=True, random_state=0), y)
+    """Return the test rows of folds, with labels in equal shares."""
+    kind = StratifiedKFold if classify else KFold
+    return _masks(kind(SPLITS, shuffle=True, random_state=0), y)
 
 
 def _masks(splitter: Any, y: np.ndarray) -> list[np.ndarray]:
-    return [np.isin(np.arange(len(y)), test) for _, test in splitter.split(y[:, None], y)]
+    """Return which rows are for testing in each split of scikit-learn's."""
+    rows = np.arange(len(y))
+    return [np.isin(rows, test) for _, test in splitter.split(y[:, None], y)]
 
 
 def error_of(model: Any, X: pd.DataFrame, y: np.ndarray, classify: bool) -> float:
     """Return RMSE, 1 − AUC or the log loss."""
     if not classify:
-        return float(np.sqrt(np.mean((np.asarray(model.predict(X)).ravel() - y) ** 2)))
+        missed = np.asarray(model.predict(X)).ravel() - y
+        return float(np.sqrt(np.mean(missed**2)))
+
+    # probabilities, of labels alone 0 and 1
     k = int(y.max()) + 1
     if hasattr(model, "predict_proba"):
         p = np.asarray(model.predict_proba(X), dtype=np.float64)
     else:
         p = np.eye(k)[np.asarray(model.predict(X), dtype=int)]
+
     if k == 2:
         return float(1 - roc_auc_score(y, p[:, 1]))
     p = np.clip(p, 1e-15, None)
-    return float(log_loss(y, p / p.sum(axis=1, keepdims=True), labels=range(k)))
+    p = p / p.sum(axis=1, keepdims=True)
+    return float(log_loss(y, p, labels=range(k)))
 
 
-def measure(model: Any, table: Table, data: tuple[Any, ...], split: int) -> dict[str, Any]:
+def measure(model: Any, table: Table, data: Data, split: int) -> Cell:
     """Return error and CPU seconds of one learner on one split of a table."""
     X, y, splits = data
     test = splits[split]
@@ -144,107 +174,168 @@ def measure(model: Any, table: Table, data: tuple[Any, ...], split: int) -> dict
         model.fit(X[~test], y[~test])
         fitted = time.process_time()
         error = error_of(model, X[test], y[test], table.classify)
-    seconds = {"fit_s": fitted - begun, "predict_s": time.process_time() - fitted}
-    return {"error": error, "rows": int((~test).sum()), "test_rows": int(test.sum()), **seconds}
+    return {
+        "error": error,
+        "rows": int((~test).sum()),
+        "test_rows": int(test.sum()),
+        "fit_s": fitted - begun,
+        "predict_s": time.process_time() - fitted,
+    }
 
 
-def cells(options: argparse.Namespace) -> Iterator[tuple[Table, int, str, Callable[[bool], Any]]]:
-    """Yield what is to be run: small tables first, all learners on a split before the next."""
-    made = learners(options.threads, options.learner)
-    for table in tables(options.data_dir):
-        if table.size <= options.max_rows and table.name in (options.tables or [table.name]):
-            for split, name in product(range(options.splits), options.only or made):
-                yield table, split, name, made[name]
-
-
-def run(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Run the cells that are missing, and return all."""
-    done = [cell for cell in read(options.runs) if "error" in cell]  # what failed is tried again
+def run(options: argparse.Namespace) -> list[Cell]:
+    """Run the cells that are missing, small tables first, and return all."""
+    # what failed is tried again
+    done = [cell for cell in read(options.runs) if "error" in cell]
     known = {(cell["table"], cell["split"], cell["learner"]) for cell in done}
-    held: tuple[str, Any] = ("", None)
-    for table, split, name, make in cells(options):
-        if (table.name, split, name) in known:
+    made = learners(options.threads, options.learner)
+
+    for table in tables(options.data_dir):
+        left_out = options.tables and table.name not in options.tables
+        if left_out or table.size > options.max_rows:
             continue
-        held = held if held[0] == table.name else (table.name, table.read())
-        model, rows = make(table.classify), int((~held[1][2][split]).sum())
-        if model is None or rows > LARGEST.get(name, rows):
+        cells = product(range(options.splits), options.only or made)
+        missing = [cell for cell in cells if (table.name, *cell) not in known]
+        if not missing:
             continue
-        cell = {"table": table.name, "split": split, "learner": name, "nysboost": nb.__version__}
-        try:
-            cell |= measure(model, table, held[1], split)
-        except Exception as problem:  # another's learner may fail; the rest goes on
-            cell |= {"failed": f"{type(problem).__name__}: {problem}"}
-        done.append(cell)
-        append(options.runs, cell)
-        print(f"{table.name} {split} {name}: {cell.get('error', cell.get('failed'))}", flush=True)
+
+        data = table.read()
+        for split, name in missing:
+            cell = run_cell(name, made[name](table.classify), table, data, split)
+            if cell is None:
+                continue
+            done.append(cell)
+            append(options.runs, cell)
+            result = cell.get("error", cell.get("failed"))
+            print(f"{table.name} {split} {name}: {result}", flush=True)
     return [cell for cell in done if "error" in cell]
+
+
+def run_cell(name: str, model: Any, table: Table, data: Data, split: int) -> Cell | None:
+    """Return the record of one learner on one split, None if it cannot do the table."""
+    rows = int((~data.splits[split]).sum())
+    if model is None or rows > LARGEST.get(name, rows):
+        return None
+    cell = {"table": table.name, "split": split, "learner": name, "nysboost": nb.__version__}
+    try:
+        return cell | measure(model, table, data, split)
+    except Exception as problem:  # another's learner may fail; the rest goes on
+        return cell | {"failed": f"{type(problem).__name__}: {problem}"}
 
 
 def elo(errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return ratings of learners from their errors, shape (learners, units), units weighted."""
-    less = errors[:, None, :] < errors[None, :, :]
-    wins = (less + 0.5 * (errors[:, None, :] == errors[None, :, :])) @ weights
+    # how often each learner wins against each; ties are half a win
+    own = errors[:, None, :]
+    others = errors[None, :, :]
+    points = 1.0 * (own < others) + 0.5 * (own == others)
+    wins = points @ weights
     np.fill_diagonal(wins, 0.0)
-    ridge = 0.5 / (1e6 * np.log(10) ** 2)  # finite ratings also for who wins always
+
+    # a small ridge gives finite ratings also to who wins always
+    ridge = 0.5 / (1e6 * np.log(10) ** 2)
 
     def loss(t: np.ndarray) -> tuple[float, np.ndarray]:
         gap = t[:, None] - t[None, :]
+        likelihood = wins * np.logaddexp(0, -gap)
+        value = float(likelihood.sum() + ridge * t @ t)
+
         lost = wins / (1 + np.exp(gap))  # 1 − p of what was won
-        value = float((wins * np.logaddexp(0, -gap)).sum() + ridge * t @ t)
-        return value, lost.sum(axis=0) - lost.sum(axis=1) + 2 * ridge * t
+        slope = lost.sum(axis=0) - lost.sum(axis=1) + 2 * ridge * t
+        return value, slope
 
     found = minimize(loss, np.zeros(len(wins)), jac=True, method="L-BFGS-B", tol=1e-14)
     return found.x * 400 / np.log(10)
 
 
-def standings(done: list[dict[str, Any]], rounds: int = 200) -> tuple[pd.DataFrame, pd.DataFrame]:
+def standings(done: list[Cell], rounds: int = 200) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the leaderboard, best first, and the mean errors by table and learner."""
     frame = pd.DataFrame(done)
-    wide = frame.pivot_table(index="learner", columns=["table", "split"], values="error")
-    ours = wide.notna().mean(axis=1)
-    wide = wide.loc[:, wide.loc[REFERENCE].notna()]
-    wide = wide.fillna(wide.loc[REFERENCE])
-    names = wide.columns.get_level_values("table")
-    titles, unit = np.unique(names, return_inverse=True)
-    share = 1 / np.bincount(unit)[unit]
-    rng, at = np.random.default_rng(0), list(wide.index).index(REFERENCE)
-    errors, ratings = wide.to_numpy(), []
-    for draw in range(rounds + 1):
-        drawn = rng.integers(len(titles), size=len(titles)) if draw else np.arange(len(titles))
-        found = elo(errors, share * np.bincount(drawn, minlength=len(titles))[unit])
-        ratings.append(1000 + found - found[at])
-    mean = wide.T.groupby(level="table").mean().T
-    best, median = mean.min(), mean.median()
-    worse = ((mean - best) / (median - best).replace(0, np.inf)).clip(upper=1)
-    ranks = (wide.rank() * share).sum(axis=1) / len(titles)
-    low, high = np.quantile(ratings[1:], (0.025, 0.975), axis=0)
-    frame["fit"], frame["predict"] = (
-        1000 * frame[seconds] / frame[rows]
-        for seconds, rows in (("fit_s", "rows"), ("predict_s", "test_rows"))
+    errors = frame.pivot_table(index="learner", columns=["table", "split"], values="error")
+    own_cells = errors.notna().mean(axis=1)
+
+    # a cell that is missing has the forest's error
+    errors = errors.loc[:, errors.loc[REFERENCE].notna()]
+    errors = errors.fillna(errors.loc[REFERENCE])
+
+    # each table counts once, however many splits it has
+    names = errors.columns.get_level_values("table")
+    titles, number = np.unique(names, return_inverse=True)
+    share = 1 / np.bincount(number)[number]
+    ranks = (errors.rank() * share).sum(axis=1) / len(titles)
+
+    # Elo of all tables, and of tables drawn with replacement
+    rating = _elo_to_reference(errors, share)
+    rng = np.random.default_rng(0)
+    drawn_ratings = []
+    for _ in range(rounds):
+        drawn = rng.integers(len(titles), size=len(titles))
+        times = np.bincount(drawn, minlength=len(titles))
+        drawn_ratings.append(_elo_to_reference(errors, share * times[number]))
+    low, high = np.quantile(drawn_ratings, (0.025, 0.975), axis=0)
+
+    mean = errors.T.groupby(level="table").mean().T
+    board = pd.DataFrame(
+        {
+            "Elo": rating,
+            "low": low,
+            "high": high,
+            "rank": ranks,
+            "own": own_cells,
+            "normalised error": _normalised(mean).mean(axis=1),
+            **_seconds_per_thousand(frame),
+        },
+        index=errors.index,
     )
-    times = frame.groupby("learner")[["fit", "predict"]].median()
-    columns = {"Elo": ratings[0], "low": low, "high": high, "rank": ranks, "own": ours,
-               "normalised error": worse.mean(axis=1), **times}  # fmt: skip
-    board = pd.DataFrame(columns, index=wide.index)
     return board.sort_values("Elo", ascending=False), mean
+
+
+def _elo_to_reference(errors: pd.DataFrame, weights: np.ndarray) -> np.ndarray:
+    """Return the Elo of each learner, where the reference has 1000."""
+    found = elo(errors.to_numpy(), weights)
+    return 1000 + found - found[list(errors.index).index(REFERENCE)]
+
+
+def _normalised(mean: pd.DataFrame) -> pd.DataFrame:
+    """Return errors of tables, 0 for the best learner and 1 for the median one or worse."""
+    best = mean.min()
+    to_median = (mean.median() - best).replace(0, np.inf)
+    return ((mean - best) / to_median).clip(upper=1)
+
+
+def _seconds_per_thousand(frame: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return the median seconds of a learner to fit and to predict 1,000 rows."""
+    fit = 1000 * frame["fit_s"] / frame["rows"]
+    predict = 1000 * frame["predict_s"] / frame["test_rows"]
+    learner = frame["learner"]
+    return {"fit": fit.groupby(learner).median(), "predict": predict.groupby(learner).median()}
 
 
 def page(board: pd.DataFrame, mean: pd.DataFrame) -> str:
     """Return the leaderboard as Markdown."""
-    header = ["", "Elo (95 %)", "mean rank", "normalised error", "fit", "predict"]
-    ranks = [
-        [
-            str(name), f"{row['Elo']:.0f} ({row['low']:.0f} – {row['high']:.0f})",
-            f"{row['rank']:.2f}", f"{row['normalised error']:.3f}", f"{row['fit']:.3g}",
-            f"{row['predict']:.2g}", f"{row['own']:.0%}",
-        ]
-        for name, row in board.iterrows()
-    ]  # fmt: skip
-    order, errors = list(board.index), []
+    ranks = []
+    for name, row in board.iterrows():
+        ranks.append(
+            [
+                str(name),
+                f"{row['Elo']:.0f} ({row['low']:.0f} – {row['high']:.0f})",
+                f"{row['rank']:.2f}",
+                f"{row['normalised error']:.3f}",
+                f"{row['fit']:.3g}",
+                f"{row['predict']:.2g}",
+                f"{row['own']:.0%}",
+            ]
+        )
+
+    order = list(board.index)
+    errors = []
     for name, column in mean[sorted(mean)].items():
-        least = column.min()
-        shown = (f"**{v:.4g}**" if v == least else f"{v:.4g}" for v in column[order])
+        shown = [f"{value:.4g}" for value in column[order]]
+        best = int(np.argmin(column[order]))
+        shown[best] = f"**{shown[best]}**"
         errors.append([str(name), *shown])
+
+    header = ["", "Elo (95 %)", "mean rank", "normalised error", "fit", "predict"]
     return (
         f"# Leaderboard\n\n{mean.shape[1]} tables; {machine_line(machine())}.\n\n"
         "Seconds of CPU for 1,000 rows, medians.\n\n"

@@ -20,6 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -45,54 +46,93 @@ GOALS = {
 SMALL = ("concrete", "energy", "wine", "airfoil", "housing", "solar")
 TRAINING = {"mnist": 60_000, "covtype": 464_000}
 
+Record = dict[str, Any]
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def load(name: str, split: int, options: argparse.Namespace) -> Split:
     """Return training rows and targets, test rows and targets."""
     if options.data == "synthetic":
-        rng = np.random.default_rng(split)
-        X = rng.normal(size=(90, 3))
-        y, test = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=90), np.arange(90) >= 70
-        y = (y > 0).astype(int) if name in TRAINING else y
-    elif name in TRAINING:
-        stored = np.load(options.data_dir / f"{name}.npz")
-        X, y = stored["X"].astype(np.float64), stored["y"]
-        order = np.arange(len(y))
-        if name != "mnist":
-            order = np.random.default_rng(split).permutation(len(y))
-        test = np.isin(np.arange(len(y)), order[TRAINING[name] :])
-    else:
-        stored = np.load(options.data_dir / "uci" / f"{name}.npz")
-        X, y = stored["X"].astype(np.float64), stored["y"].astype(np.float64).ravel()
-        test = stored["test_mask"][:, split]
-        y = (y - y[~test].mean()) / y[~test].std()
+        return _synthetic(name in TRAINING, split)
+    if name in TRAINING:
+        return _labelled(options.data_dir / f"{name}.npz", split)
+    return _published_split(options.data_dir / "uci" / f"{name}.npz", split)
+
+
+def _synthetic(classify: bool, split: int) -> Split:
+    """Return ninety rows of three features."""
+    rng = np.random.default_rng(split)
+    X = rng.normal(size=(90, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=90)
+    if classify:
+        y = (y > 0).astype(int)
+    return _cut(X, y, np.arange(90) >= 70)
+
+
+def _labelled(path: Path, split: int) -> Split:
+    """Return a table of labels: MNIST has its own test rows, of others they are random."""
+    stored = np.load(path)
+    X = stored["X"].astype(np.float64)
+    y = stored["y"]
+
+    order = np.arange(len(y))
+    if path.stem != "mnist":
+        order = np.random.default_rng(split).permutation(len(y))
+    test = np.isin(np.arange(len(y)), order[TRAINING[path.stem] :])
+    return _cut(X, y, test)
+
+
+def _published_split(path: Path, split: int) -> Split:
+    """Return a table of numbers, y at unit variance in training."""
+    stored = np.load(path)
+    X = stored["X"].astype(np.float64)
+    y = stored["y"].astype(np.float64).ravel()
+    test = stored["test_mask"][:, split]
+    seen = y[~test]
+    return _cut(X, (y - seen.mean()) / seen.std(), test)
+
+
+def _cut(X: np.ndarray, y: np.ndarray, test: np.ndarray) -> Split:
     return X[~test], y[~test], X[test], y[test]
+
+
+# Learners: each takes rows, targets, whether these are labels, and the options
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of our learners."""
-    how = {"n_components": options.components} if options.components else {}
-    return how | ({"local": False} if options.compact else {})
+    how: dict[str, Any] = {}
+    if options.components:
+        how["n_components"] = options.components
+    if options.compact:
+        how["local"] = False
+    return how
 
 
 def ours(X: Any, y: np.ndarray, classify: bool, options: argparse.Namespace) -> Any:
-    kind: Any = nb.NystroemClassifier if classify else nb.NystroemRegressor
+    kind: Any = nb.NystroemRegressor
+    if classify:
+        kind = nb.NystroemClassifier
     return kind(**settings(options), random_state=0).fit(X, y)
 
 
 def lightgbm(X: np.ndarray, y: np.ndarray, classify: bool, _: argparse.Namespace) -> Any:
     import lightgbm as lgb
 
-    order, many = np.random.default_rng(0).permutation(len(y)), len(y) > 3000
-    held, rest = order[: len(y) // 10], order[len(y) // 10 :]
-    model = (lgb.LGBMClassifier if classify else lgb.LGBMRegressor)(
-        n_estimators=5000,
-        learning_rate=0.1 if classify else 0.05 if many else 0.03,
-        num_leaves=63 if many else 31,
-        min_child_samples=20 if many else 5,
-        verbose=-1,
-    )
+    # larger trees for more than 3,000 rows
+    many = len(y) > 3000
+    how = {"learning_rate": 0.03, "num_leaves": 31, "min_child_samples": 5}
+    if many:
+        how = {"learning_rate": 0.05, "num_leaves": 63, "min_child_samples": 20}
+    if classify:
+        how["learning_rate"] = 0.1
+    kind = lgb.LGBMClassifier if classify else lgb.LGBMRegressor
+    model = kind(n_estimators=5000, verbose=-1, **how)
+
+    # a tenth of the rows stops it
+    order = np.random.default_rng(0).permutation(len(y))
+    held = order[: len(y) // 10]
+    rest = order[len(y) // 10 :]
     stop = lgb.early_stopping(100, verbose=False)
     return model.fit(X[rest], y[rest], eval_set=[(X[held], y[held])], callbacks=[stop])
 
@@ -110,12 +150,15 @@ def exact_process(X: np.ndarray, y: np.ndarray, _: bool, __: argparse.Namespace)
     from sklearn.preprocessing import StandardScaler
 
     d = X.shape[1]
-    kernel = ConstantKernel(1.0) * Matern(np.full(d, d**0.5), nu=1.5) + WhiteKernel(0.1)
+    smooth = Matern(np.full(d, d**0.5), nu=1.5)
+    kernel = ConstantKernel(1.0) * smooth + WhiteKernel(0.1)
     process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0)
     return make_pipeline(StandardScaler(), process).fit(X, y)
 
 
-LEARNERS: dict[str, Callable[[Any, np.ndarray, bool, argparse.Namespace], Any]] = {
+Learner = Callable[[Any, np.ndarray, bool, argparse.Namespace], Any]
+
+LEARNERS: dict[str, Learner] = {
     OURS: ours,
     "LightGBM": lightgbm,
     "xRFM": xrfm,
@@ -123,28 +166,50 @@ LEARNERS: dict[str, Callable[[Any, np.ndarray, bool, argparse.Namespace], Any]] 
 }
 
 
-def one_run(table: str, split: int, learner: str, options: argparse.Namespace) -> dict[str, Any]:
+# Errors
+
+
+def one_run(table: str, split: int, learner: str, options: argparse.Namespace) -> Record:
     """Fit and predict once; return what came of it."""
     X, y, fresh, truth = load(table, split, options)
-    train = placed(X, options.device) if learner == OURS else X
-    classify = table in TRAINING
-    start, spent = time.perf_counter(), time.process_time()
+    train = X
+    if learner == OURS:
+        train = placed(X, options.device)
+        fresh = placed(fresh, options.device)
+
+    start = time.perf_counter()
+    spent = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = LEARNERS[learner](train, y, classify, options)
-    record = {"table": table, "split": split, "learner": learner, "rows": len(X)}
-    record |= {"device": _name(options.device), "version": nb.__version__}
-    record |= {"seconds": time.perf_counter() - start, "processor": time.process_time() - spent}
-    fresh = placed(fresh, options.device) if learner == OURS else fresh
-    if classify:
-        record["error"] = float(np.mean(_host(model.predict(fresh)) != truth))
-    elif learner == OURS:
-        mean, std = (_host(part) for part in model.predict(fresh, return_std=True))
-        record["covered"] = float(np.mean(np.abs(mean - truth) <= 1.96 * std))
-        record["error"] = float(np.sqrt(np.mean((mean - truth) ** 2)))
-    else:
-        record["error"] = float(np.sqrt(np.mean((model.predict(fresh) - truth) ** 2)))
-    return record
+        model = LEARNERS[learner](train, y, table in TRAINING, options)
+    return {
+        "table": table,
+        "split": split,
+        "learner": learner,
+        "rows": len(X),
+        "device": _name(options.device),
+        "version": nb.__version__,
+        "seconds": time.perf_counter() - start,
+        "processor": time.process_time() - spent,
+        **_errors(model, fresh, truth, labels=table in TRAINING, with_std=learner == OURS),
+    }
+
+
+def _errors(model: Any, X: Any, truth: np.ndarray, *, labels: bool, with_std: bool) -> Record:
+    """Return the error on test rows, and the share that 95 % intervals cover."""
+    if labels:
+        wrong = _host(model.predict(X)) != truth
+        return {"error": float(np.mean(wrong))}
+    if not with_std:
+        return {"error": _rmse(model.predict(X), truth)}
+
+    mean, std = map(_host, model.predict(X, return_std=True))
+    inside = np.abs(mean - truth) <= 1.96 * std
+    return {"covered": float(np.mean(inside)), "error": _rmse(mean, truth)}
+
+
+def _rmse(predicted: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((predicted - truth) ** 2)))
 
 
 def _name(device: str) -> str:
@@ -156,41 +221,55 @@ def _name(device: str) -> str:
 
 
 def _host(values: Any) -> np.ndarray:
-    return np.asarray(values.cpu() if hasattr(values, "cpu") else values)
+    if hasattr(values, "cpu"):
+        values = values.cpu()
+    return np.asarray(values)
 
 
 def tables(options: argparse.Namespace) -> Iterator[Row]:
     """Run what is not on file yet, and yield the mean error of each table against the others."""
-    key = ("table", "split", "learner")
     records = read(options.runs)
-    known = {tuple(r[name] for name in key) for r in records if "split" in r}
+    known = {(r["table"], r["split"], r["learner"]) for r in records if "split" in r}
     for table in options.tables:
-        for split in options.splits if table != "mnist" else [0]:
-            for learner in options.learners:
-                exact = learner == "exact process" and table not in SMALL
-                if (table, split, learner) in known or exact:
-                    continue
-                record = one_run(table, split, learner, options)
-                progress(str(record))
-                append(options.runs, record)
-                records.append(record)
-        found = {
-            learner: [r for r in records if (r["table"], r.get("learner")) == (table, learner)]
-            for learner in LEARNERS
-        }
-        errors = {who: [r["error"] for r in runs] for who, runs in found.items() if runs}
-        if OURS not in errors:
-            continue
-        note = " ".join(f"{e:.4f}" for e in errors[OURS])
-        if covered := [r["covered"] for r in found[OURS] if "covered" in r]:
-            note += f"; {np.mean(covered):.3f} in 95 % intervals"
-        mean = [float(np.mean(errors[OURS]))]
-        what = f"{table}, {len(errors[OURS])} splits"
-        if table in GOALS:
-            yield compare(what, "goal", mean, GOALS[table], 1.0, unit="", note=note)
-        for learner, theirs in errors.items():
-            if learner != OURS:
-                yield compare(what, learner, mean, float(np.mean(theirs)), 1.0, unit="", note=note)
+        splits = [0] if table == "mnist" else options.splits
+        for split, learner in product(splits, options.learners):
+            too_large = learner == "exact process" and table not in SMALL
+            if too_large or (table, split, learner) in known:
+                continue
+            record = one_run(table, split, learner, options)
+            progress(str(record))
+            append(options.runs, record)
+            records.append(record)
+        yield from _compare(table, records)
+
+
+def _compare(table: str, records: list[Record]) -> Iterator[Row]:
+    """Yield our mean error on a table against its goal, and against every other learner."""
+    errors: dict[str, list[float]] = {}
+    covered = []
+    for record in records:
+        learner = record.get("learner")
+        if record["table"] == table and learner is not None:
+            errors.setdefault(learner, []).append(record["error"])
+        if record["table"] == table and learner == OURS and "covered" in record:
+            covered.append(record["covered"])
+    if OURS not in errors:
+        return
+
+    note = " ".join(f"{error:.4f}" for error in errors[OURS])
+    if covered:
+        note += f"; {np.mean(covered):.3f} in 95 % intervals"
+    mean = [float(np.mean(errors[OURS]))]
+    what = f"{table}, {len(errors[OURS])} splits"
+    if table in GOALS:
+        yield compare(what, "goal", mean, GOALS[table], 1.0, unit="", note=note)
+    for learner in LEARNERS:
+        if learner != OURS and learner in errors:
+            theirs = float(np.mean(errors[learner]))
+            yield compare(what, learner, mean, theirs, 1.0, unit="", note=note)
+
+
+# Time and memory
 
 
 def times(options: argparse.Namespace) -> Iterator[Row]:
@@ -199,10 +278,12 @@ def times(options: argparse.Namespace) -> Iterator[Row]:
     for n in options.fit_rows:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n, 10))
-        y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
-        spent = time.process_time()
+        smooth = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+        y = smooth + 0.1 * rng.normal(size=n)
+
+        begun = time.process_time()
         ours(X, y, False, options)
-        spent = time.process_time() - spent
+        spent = time.process_time() - begun
         append(options.runs, {"table": "times", "rows": n, "processor": spent})
         yield compare(f"fit of {n:,} rows, d = 10", "a minute", [spent], 60.0)
 
@@ -236,14 +317,19 @@ def _write(folder: Path, n: int, block: int = 100_000) -> None:
 
 def _from_disk(folder: Path, how: dict[str, Any]) -> tuple[float, float, float]:
     """Return processor seconds, peak memory in MB beyond that before, and the error."""
-    X, y = np.load(folder / "X.npy", mmap_mode="r"), np.load(folder / "y.npy").astype(np.float64)
-    made = {"max_memory": "1GB", "random_state": 0}
+    X = np.load(folder / "X.npy", mmap_mode="r")
+    y = np.load(folder / "y.npy").astype(np.float64)
+    made: dict[str, Any] = {"max_memory": "1GB", "random_state": 0}
     nb.NystroemRegressor(5, landmarks="uniform", **made).fit(X[:4000], y[:4000])
-    before, start = peak_megabytes(), time.process_time()
+
+    before = peak_megabytes()
+    start = time.process_time()
     model = nb.NystroemRegressor(**how, **made).fit(X, y)
-    seconds, peak = time.process_time() - start, peak_megabytes() - before
-    miss = model.predict(X[:200_000]) - y[:200_000]
-    return seconds, peak, float(np.sqrt(np.mean(miss**2)))
+    seconds = time.process_time() - start
+    peak = peak_megabytes() - before
+
+    some = slice(0, 200_000)
+    return seconds, peak, _rmse(model.predict(X[some]), y[some])
 
 
 def predict(options: argparse.Namespace) -> Iterator[Row]:
@@ -252,8 +338,13 @@ def predict(options: argparse.Namespace) -> Iterator[Row]:
     y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
     how = {"local": False, "random_state": 0, **settings(options)}
     model = nb.NystroemRegressor(**how).fit(X, y)
-    plain = nb.Nystroem(nb.Matern(nu=1.5, sigma=3.0), method="uniform", random_state=0,
-                        n_components=model.n_components_)  # fmt: skip
+    plain = nb.Nystroem(
+        nb.Matern(nu=1.5, sigma=3.0),
+        method="uniform",
+        n_components=model.n_components_,
+        random_state=0,
+    )
+
     for dtype in (np.float64, np.float32):
         fresh = synthetic(options.predict_rows, 20, seed=1).astype(dtype)
         plain.fit(X.astype(dtype))

@@ -33,11 +33,14 @@ REFERENCE = "random forest"
 def _numbers(model: Any) -> Any:
     """Return a pipeline: categories as indicators, gaps as medians, unit spread, the model."""
     texts = make_column_selector(dtype_include="category")
-    rest = make_column_selector(dtype_exclude="category")
     codes = OneHotEncoder(handle_unknown="ignore", max_categories=100, sparse_output=False)
+
+    rest = make_column_selector(dtype_exclude="category")
     fill = SimpleImputer(strategy="median", add_indicator=True)
     numbers = make_pipeline(fill, StandardScaler())
-    return make_pipeline(make_column_transformer((numbers, rest), (codes, texts)), model)
+
+    columns = make_column_transformer((numbers, rest), (codes, texts))
+    return make_pipeline(columns, model)
 
 
 MANY = {"n_estimators": 5000, "learning_rate": 0.05}
@@ -54,35 +57,57 @@ class EarlyStopped:
     """A library of boosted trees that stops when a held-out tenth of the rows says so."""
 
     def __init__(self, library: str, classify: bool, threads: int) -> None:
-        self.library, self.classify, self.threads = library, classify, threads
+        self.library = library
+        self.classify = classify
+        self.threads = threads
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> EarlyStopped:
-        stratify = y if self.classify and np.bincount(y).min() > 9 else None
-        a, b = train_test_split(np.arange(len(y)), test_size=0.1, stratify=stratify, random_state=0)
+        """Fit to nine tenths of the rows."""
         self.texts = list(X.select_dtypes("category"))
-        kind, X = "Classifier" if self.classify else "Regressor", self._named(X)
-        held = [(X.iloc[b], y[b])]
+        X = self._with_text(X)
+        train, held = _hold_out(y, 0.1, self.classify, least=10)
+
+        how = {"eval_set": [(X.iloc[held], y[held])]}
+        if self.library == "xgboost":
+            how["verbose"] = False
+        self.model = self._make().fit(X.iloc[train], y[train], **how)
+        return self
+
+    def _make(self) -> Any:
+        """Return the library's classifier or regressor with its settings."""
         prefix, settings = TREES[self.library]
         if self.library == "catboost":
             settings = settings | {"cat_features": self.texts, "thread_count": self.threads}
         else:
             settings = settings | {"n_jobs": self.threads}
-        quiet = {"verbose": False} if self.library == "xgboost" else {}
+        kind = "Classifier" if self.classify else "Regressor"
         made = getattr(importlib.import_module(self.library), prefix + kind)
-        self.model = made(**settings).fit(X.iloc[a], y[a], eval_set=held, **quiet)
-        return self
+        return made(**settings)
 
-    def _named(self, X: pd.DataFrame) -> pd.DataFrame:
+    def _with_text(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the table with categories as text for CatBoost, which takes no gaps there."""
         if self.library != "catboost":
             return X
-        texts = {c: X[c].astype(object).where(X[c].notna(), "gap").map(str) for c in self.texts}
-        return X.assign(**{c: values.astype(object) for c, values in texts.items()})
+        X = X.copy()
+        for column in self.texts:
+            values = X[column].astype(object)
+            X[column] = values.where(values.notna(), "gap").map(str).astype(object)
+        return X
 
     def predict(self, X: pd.DataFrame) -> Any:
         return self.model.predict(self._named(X))
 
     def predict_proba(self, X: pd.DataFrame) -> Any:
         return self.model.predict_proba(self._named(X))
+
+
+def _hold_out(y: np.ndarray, share: float, classify: bool, *, least: int) -> list[np.ndarray]:
+    """Return training and held-out rows, of every label if each has at least so many rows."""
+    stratify = None
+    if classify and np.bincount(y).min() >= least:
+        stratify = y
+    rows = np.arange(len(y))
+    return train_test_split(rows, test_size=share, stratify=stratify, random_state=0)
 
 
 OURS = (nb.NystroemRegressor, nb.NystroemClassifier)
@@ -94,19 +119,12 @@ LINEAR = (partial(RidgeCV, np.logspace(-4, 4, 9)), partial(LogisticRegression, m
 def learners(threads: int, own: Sequence[str] = ()) -> dict[str, Callable[[bool], Any]]:
     """Return every learner by name: whether to classify ↦ a new one, or None if it cannot."""
     jobs = {"n_jobs": threads, "random_state": 0}
-
-    def process(classify: bool) -> Any:
-        if classify:
-            return _numbers(GaussianProcessClassifier(1.0 * Matern(3.0, nu=1.5), random_state=0))
-        kernel = ConstantKernel(1.0) * Matern(3.0, nu=1.5) + WhiteKernel(0.1)
-        return _numbers(GaussianProcessRegressor(kernel, normalize_y=True, random_state=0))
-
     found: dict[str, Callable[[bool], Any]] = {
         "NysBoost": lambda c: OURS[c](random_state=0),
         REFERENCE: lambda c: _numbers(FOREST[c](300, **jobs)),
         "extra trees": lambda c: _numbers(EXTRA[c](300, **jobs)),
         "linear model": lambda c: _numbers(LINEAR[c]()),
-        "exact Gaussian process": process,
+        "exact Gaussian process": _process,
     }
     titles = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
     for library in filter(find_spec, titles):
@@ -116,10 +134,27 @@ def learners(threads: int, own: Sequence[str] = ()) -> dict[str, Callable[[bool]
     for path in own:
         module, name = path.split(":")
         made = getattr(importlib.import_module(module), name)
-        found[name] = lambda c, made=made: (
-            None if (is_regressor if c else is_classifier)(made()) else made()
-        )
+        found[name] = partial(_unless_of_other_kind, made)
     return found
+
+
+def _process(classify: bool) -> Any:
+    """Return an exact Gaussian process."""
+    smooth = Matern(3.0, nu=1.5)
+    if classify:
+        return _numbers(GaussianProcessClassifier(1.0 * smooth, random_state=0))
+    kernel = ConstantKernel(1.0) * smooth + WhiteKernel(0.1)
+    return _numbers(GaussianProcessRegressor(kernel, normalize_y=True, random_state=0))
+
+
+def _unless_of_other_kind(made: Callable[[], Any], classify: bool) -> Any:
+    """Return a learner of the user's own, or None if it is not for this kind of target."""
+    model = made()
+    if classify and is_regressor(model):
+        return None
+    if not classify and is_classifier(model):
+        return None
+    return model
 
 
 @dataclass(eq=False)
@@ -132,35 +167,49 @@ class XRFM(BaseEstimator):
 
     def fit(self, X: Floats, y: Any) -> XRFM:
         """Fit every setting, and keep the one that predicts the held-out rows best."""
-        from xrfm import xRFM
-
-        self._scale, y = StandardScaler().fit(X), np.asarray(y)
+        self._scale = StandardScaler().fit(X)
+        y = np.asarray(y)
         if self.classify:
             self.classes_, y = np.unique(y, return_inverse=True)
-        several = self.classify and np.bincount(y).min() > 1
-        X, held, y, truth = train_test_split(
-            self._scaled(X), y, test_size=0.2, random_state=self.random_state,
-            stratify=y if several else None,
-        )  # fmt: skip
-        best = np.inf
+        X = self._scaled(X)
+        train, held = _hold_out(y, 0.2, self.classify, least=2)
+
+        least = np.inf
         for kernel, bandwidth in product(("l2", "l2_high_dim"), (10.0, 3.0)):
-            model = {"kernel": kernel, "bandwidth": bandwidth, "exponent": 1.0, "diag": False}
-            fit = {"reg": 1e-3, "iters": 5, "early_stop_rfm": True, "verbose": False}
-            settings = {"model": model | {"bandwidth_mode": "constant"}, "fit": fit}
-            tried = xRFM(
-                settings, device=self.device, random_state=self.random_state, verbose=False
-            )
-            tried.fit(X, y, held, truth)
-            found = tried.predict(held).reshape(len(truth), -1)[:, 0]
-            loss = np.mean(found != truth) if self.classify else np.mean((found - truth) ** 2)
-            if loss < best:
-                best, self._model = float(loss), tried
+            tried = self._make(kernel, bandwidth)
+            tried.fit(X[train], y[train], X[held], y[held])
+            found = tried.predict(X[held]).reshape(len(held), -1)[:, 0]
+            wrong = found != y[held] if self.classify else (found - y[held]) ** 2
+            if np.mean(wrong) < least:
+                least = float(np.mean(wrong))
+                self._model = tried
         return self
+
+    def _make(self, kernel: str, bandwidth: float) -> Any:
+        """Return xRFM with a kernel and its bandwidth."""
+        from xrfm import xRFM
+
+        model = {
+            "kernel": kernel,
+            "bandwidth": bandwidth,
+            "bandwidth_mode": "constant",
+            "exponent": 1.0,
+            "diag": False,
+        }
+        fit = {"reg": 1e-3, "iters": 5, "early_stop_rfm": True, "verbose": False}
+        return xRFM(
+            {"model": model, "fit": fit},
+            device=self.device,
+            random_state=self.random_state,
+            verbose=False,
+        )
 
     def predict(self, X: Floats) -> Any:
         """Return predictions, or labels, shape (n,)."""
         found = self._model.predict(self._scaled(X)).reshape(len(X), -1)[:, 0]
-        return self.classes_[found.astype(np.intp)] if self.classify else found.astype(np.float64)
+        if self.classify:
+            return self.classes_[found.astype(np.intp)]
+        return found.astype(np.float64)
 
     def predict_proba(self, X: Floats) -> Floats:
         """Return the probability of each class, shape (n, k)."""

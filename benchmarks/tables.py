@@ -13,10 +13,12 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from common import append, read, record_options
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import log_loss
@@ -44,31 +46,58 @@ def load(path: Path, target: str) -> tuple[Any, Any]:
 
 
 def splits(y: Any, classify: bool, count: int) -> list[tuple[Any, Any]]:
-    kind: Any = StratifiedShuffleSplit if classify else ShuffleSplit
-    return list(kind(count, test_size=0.25, random_state=0).split(np.empty(len(y)), y))
+    """Return training and test rows of each split, a quarter for testing."""
+    kind: Any = ShuffleSplit
+    if classify:
+        kind = StratifiedShuffleSplit
+    splitter = kind(count, test_size=0.25, random_state=0)
+    return list(splitter.split(np.empty(len(y)), y))
 
 
 Code = Callable[[Any], Any]
 """From a table to what a learner takes."""
 
 
-def make_learners(classify: bool, seed: int, train: Any) -> dict[str, tuple[Any, Code]]:
-    """Return each learner, and what makes its input of a table with the columns of `train`."""
+@dataclass(frozen=True)
+class Learner:
+    """A model, and what makes its input of a table."""
+
+    model: Any
+    code: Code
+
+
+def make_learners(classify: bool, seed: int, train: Any) -> dict[str, Learner]:
+    """Return each learner for tables with the columns of `train`."""
     import catboost
     import lightgbm
 
-    kind = "Classifier" if classify else "Regressor"
-    codes, frame = Codes.of(Schema.of(train)), _pandas(train)
-    text = [n for n, c in frame.items() if str(c.dtype) == "category"]
-    plain: Any = LogisticRegression(max_iter=500) if classify else RidgeCV(np.logspace(-4, 4, 9))
-    boosted = getattr(lightgbm, f"LGBM{kind}")(random_state=seed, verbose=-1, n_jobs=1)
-    how = {"cat_features": text, "thread_count": 1, "allow_writing_files": False, "verbose": 0}
-    cat = getattr(catboost, f"CatBoost{kind}")(random_seed=seed, **how)
+    frame = _pandas(train)
+    text = [name for name, column in frame.items() if str(column.dtype) == "category"]
+    codes = Codes.of(Schema.of(train))
+    for_catboost: dict[str, Any] = {
+        "cat_features": text,
+        "thread_count": 1,
+        "allow_writing_files": False,
+        "verbose": 0,
+    }
+    for_lightgbm: dict[str, Any] = {"verbose": -1, "n_jobs": 1}
+
+    if classify:
+        own: Any = nb.NystroemClassifier(random_state=seed, verbose=0)
+        plain: Any = LogisticRegression(max_iter=500)
+        boosted = lightgbm.LGBMClassifier(random_state=seed, **for_lightgbm)
+        cat = catboost.CatBoostClassifier(random_seed=seed, **for_catboost)
+    else:
+        own = nb.NystroemRegressor(random_state=seed, verbose=0)
+        plain = RidgeCV(np.logspace(-4, 4, 9))
+        boosted = lightgbm.LGBMRegressor(random_state=seed, **for_lightgbm)
+        cat = catboost.CatBoostRegressor(random_seed=seed, **for_catboost)
+
     return {
-        OURS: (getattr(nb, f"Nystroem{kind}")(random_state=seed, verbose=0), lambda table: table),
-        "linear": (make_pipeline(StandardScaler(), plain), codes),
-        "LightGBM": (boosted, lambda table: _pandas(table).astype(frame.dtypes)),
-        "CatBoost": (cat, lambda table: _filled(table, text)),
+        OURS: Learner(own, lambda table: table),
+        "linear": Learner(make_pipeline(StandardScaler(), plain), codes),
+        "LightGBM": Learner(boosted, lambda table: _pandas(table).astype(frame.dtypes)),
+        "CatBoost": Learner(cat, lambda table: _filled(table, text)),
     }
 
 
@@ -76,12 +105,15 @@ def _pandas(table: Any) -> Any:
     """Return a table as pandas has it, text and truth values as categories."""
     frame = table.to_pandas()
     for name, column in frame.items():
-        if column.dtype.kind not in "fiu":
-            frame[name] = column.mask(column.map(is_gap).astype(bool)).astype("category")
+        if column.dtype.kind in "fiu":
+            continue
+        gaps = column.map(is_gap).astype(bool)
+        frame[name] = column.mask(gaps).astype("category")
     return frame
 
 
 def _filled(table: Any, text: list[str]) -> Any:
+    """Return a table as pandas has it, gaps in text as a word."""
     frame = table.to_pandas()
     for name in text:
         frame[name] = frame[name].map(str).fillna("nan").astype(str)
@@ -89,10 +121,13 @@ def _filled(table: Any, text: list[str]) -> Any:
 
 
 def loss(answer: Any, y: Any, classify: bool, labels: Any) -> float:
-    if classify:
-        proba = np.clip(answer, 1e-7, 1 - 1e-7)
-        return float(log_loss(y, proba / proba.sum(axis=1, keepdims=True), labels=labels))
-    return float(np.sqrt(np.mean((np.asarray(answer) - y) ** 2)))
+    """Return the log loss of probabilities, or the root mean squared error."""
+    if not classify:
+        missed = np.asarray(answer) - y
+        return float(np.sqrt(np.mean(missed**2)))
+    proba = np.clip(answer, 1e-7, 1 - 1e-7)
+    proba = proba / proba.sum(axis=1, keepdims=True)
+    return float(log_loss(y, proba, labels=labels))
 
 
 def run(data: Path, out: Path, names: list[str], count: int) -> None:
@@ -102,42 +137,53 @@ def run(data: Path, out: Path, names: list[str], count: int) -> None:
     for name in names or about:
         classify = about[name]["task"] == "classification"
         table, y = load(data / f"{name}.csv.gz", about[name]["target"])
+
         for split, (train, test) in enumerate(splits(y, classify, count)):
-            seen, new = table.take(train), table.take(test)
-            for learner, (model, code) in make_learners(classify, split, seen).items():
-                if (name, split, learner) in done:
+            for who, learner in make_learners(classify, split, table.take(train)).items():
+                if (name, split, who) in done:
                     continue
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    begun = time.process_time()
-                    model.fit(code(seen), y[train])
-                    seconds = time.process_time() - begun
-                    answer = (model.predict_proba if classify else model.predict)(code(new))
-                    found = loss(answer, y[test], classify, np.unique(y))
-                record = {"table": name, "split": split, "learner": learner, "loss": found}
-                record |= {"seconds": round(seconds, 2), "version": nb.__version__}
-                append(out, record)
-                print(f"{name} {split} {learner}: {found:.4f}, {seconds:.1f} s", flush=True)
+                record = {"table": name, "split": split, "learner": who}
+                record |= measure(learner, table, y, train, test, classify)
+                append(out, record | {"version": nb.__version__})
+                found = f"{record['loss']:.4f}, {record['seconds']:.1f} s"
+                print(f"{name} {split} {who}: {found}", flush=True)
+
+
+def measure(
+    learner: Learner, table: Any, y: Any, train: Any, test: Any, classify: bool
+) -> dict[str, Any]:
+    """Return the loss of a learner on the test rows, and the processor time of its fit."""
+    model = learner.model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        begun = time.process_time()
+        model.fit(learner.code(table.take(train)), y[train])
+        seconds = time.process_time() - begun
+
+        predict = model.predict_proba if classify else model.predict
+        answer = predict(learner.code(table.take(test)))
+        found = loss(answer, y[test], classify, np.unique(y))
+    return {"loss": found, "seconds": round(seconds, 2)}
 
 
 def report(out: Path) -> None:
     """Print the ratio to the best of the others for each table, means over its splits."""
-    losses: dict[str, dict[str, dict[int, float]]] = {}
-    for r in read(out):
-        losses.setdefault(r["table"], {}).setdefault(r["learner"], {})[r["split"]] = r["loss"]
-    ratios = {}
-    for name, by in losses.items():
-        shared = set.intersection(*(set(splits) for splits in by.values()))
-        if OURS not in by or not shared:
+    records = pd.DataFrame(read(out), columns=["table", "split", "learner", "loss"])
+    ratios = []
+    for name, of_table in records.groupby("table", sort=False):
+        # splits that every learner has
+        losses = of_table.pivot_table(index="split", columns="learner", values="loss").dropna()
+        if OURS not in losses or losses.empty:
             continue
-        means = {who: float(np.mean([found[s] for s in shared])) for who, found in by.items()}
-        best = min((v, who) for who, v in means.items() if who != OURS)
-        ratios[name] = means[OURS] / best[0]
-        print(f"{name:26} {means[OURS]:10.4f} {best[0]:10.4f} {ratios[name]:6.3f}  {best[1]}, "
-              f"{len(shared)} splits")  # fmt: skip
+        means = losses.mean()
+        own = means.pop(OURS)
+        ratio = own / means.min()
+        ratios.append(ratio)
+        best = f"{means.idxmin()}, {len(losses)} splits"
+        print(f"{name:26} {own:10.4f} {means.min():10.4f} {ratio:6.3f}  {best}")
     if ratios:
-        mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
-        print(f"geometric mean {mean:.3f}, largest {max(ratios.values()):.3f} ({GOALS})")
+        mean = np.exp(np.mean(np.log(ratios)))
+        print(f"geometric mean {mean:.3f}, largest {max(ratios):.3f} ({GOALS})")
 
 
 def main() -> None:

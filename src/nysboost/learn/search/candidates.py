@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -38,10 +39,14 @@ Place: TypeAlias = Callable[[KernelGram, int, np.random.Generator], tuple[Array,
 """A function that returns c landmarks Z and N of the features k(x, Z) N; None is W^(−½)."""
 
 
-def uniform_landmarks(gram: KernelGram, c: int, rng: np.random.Generator) -> tuple[Array, None]:
+def uniform_landmarks(
+    gram: KernelGram,
+    c: int,
+    rng: np.random.Generator,
+) -> tuple[Array, None]:
     """Return c of the rows, uniformly drawn."""
-    drawn = np.sort(rng.permutation(gram.n)[:c])
-    return dense(gram.rows.take(drawn)), None
+    drawn = rng.permutation(gram.n)[:c]
+    return dense(gram.rows.take(np.sort(drawn))), None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,48 +115,67 @@ class Candidate:
     def start(self, rows: TrainingRows, c: int, rng: np.random.Generator) -> Solution:
         """Return the landmarks of `place`, or k-means centres with the same scale for all."""
         c = min(c, rows.n)
-        A = self._first_metric(int(rows.X.shape[1]))
         X = rows.X[: sample_rows(c), :]
+        A = self._first_metric(int(X.shape[1]))
 
+        # landmarks that are not trained, under the metric of the candidate
         if self.place is not None:
             kernel = self.kernel.with_metric(Metric(A))
-            Z, N = self.place(KernelGram(ArrayRows(X), kernel), c, rng)
+            gram = KernelGram(ArrayRows(X), kernel)
+            Z, N = self.place(gram, c, rng)
             return Solution(self.kernel, Z, like(A, Z), STILL_GAMMA, N)
+
+        # where a descent begins
         Z, _ = clusters(X, c, rng, max_iter=FEW_ITER)
         return Solution(self.kernel, Z, like(A, Z), START_GAMMA)
 
     def grow(
-        self, found: Solution, rows: TrainingRows, c: int, rng: np.random.Generator
+        self,
+        found: Solution,
+        rows: TrainingRows,
+        c: int,
+        rng: np.random.Generator,
     ) -> Solution:
         """Return the solution with c landmarks: the new ones are random rows."""
-        drawn = rng.permutation(rows.n)[: max(0, c - found.n_landmarks)]
-        Z = namespace(found.Z).concat([found.Z, take(rows.X, drawn)])
+        n_more = max(0, c - found.n_landmarks)
+        drawn = rng.permutation(rows.n)[:n_more]
+        new = take(rows.X, drawn)
+        Z = namespace(new).concat([found.Z, new])
         return replace(found, Z=Z)
 
-    def descend(self, start: Solution, rows: TrainingRows, steps: int, work: Progress) -> Solution:
+    def descend(
+        self,
+        start: Solution,
+        rows: TrainingRows,
+        steps: int,
+        work: Progress,
+    ) -> Solution:
         """Return landmarks, metric and γ after steps of Adam on the loss, from a start."""
         if not self.trained:
             return start
         assert isinstance(self.kernel, Radial)
-        first = Point(start.Z, start.A, float(np.log(start.gamma)))
-        Z, A, log_gamma = minimise_loss(
+        end = minimise_loss(
             self.kernel,
             rows.centred(),
-            first,
+            Point(start.Z, start.A, math.log(start.gamma)),
             steps=steps,
             batch=step_rows(start.n_landmarks, rows.n),
             fixed_metric=not isinstance(self.shape, str),
             mapped=self.mapped_landmarks,
             work=work,
         )
-        return replace(start, Z=Z, A=A, gamma=float(np.exp(log_gamma)))
+        return replace(start, Z=end.U, A=end.A, gamma=math.exp(end.log_gamma))
 
     def _first_metric(self, q: int) -> Floats:
         """Return the metric with which a descent begins: all features alike, at spread 1/√q."""
         if not isinstance(self.shape, str):
             return np.asarray(self.shape)
-        shapes = {"one": np.ones(()), "each": np.ones(q), "full": np.eye(q)}
-        return np.asarray(shapes[self.shape] / q**0.5)
+        unit = q**-0.5
+        if self.shape == "one":
+            return np.full((), unit)
+        if self.shape == "each":
+            return np.full(q, unit)
+        return np.asarray(unit * np.eye(q))
 
 
 def sample_rows(c: int) -> int:
@@ -195,7 +219,8 @@ class Variables:
         size = self.n_landmarks * self.n_features
         landmarks = xp.reshape(x[:size], (self.n_landmarks, self.n_features))
         A = xp.reshape(x[size:-1], self.metric_shape)
-        log_gamma = float(np.clip(float(x[-1]), *LOG_GAMMA))
+        least, most = LOG_GAMMA
+        log_gamma = min(max(float(x[-1]), least), most)
         return Point(landmarks, A, log_gamma)
 
     def mapped_point(self, point: Point) -> Point:
@@ -229,18 +254,22 @@ class BatchGradient:
         """Return the gradient at a vector, or None where a factorisation or the time fails."""
         if not self.work.has_time(tuning.TIME_FOR_DESCENTS):
             return None
+
+        # the next rows of the sample
         n = self.rows.n
         first = step * self.batch % (n - self.batch + 1)
         batch = self.rows.at(slice(first, first + self.batch))
         copies = n / self.batch
 
+        # the loss's gradient by U and A, and from it that by the variables
         point = self.variables.unpack(x)
         mapped = self.variables.mapped_point(point)
         _, gradient = target_loss(self.kernel, batch, mapped, self.trace, copies)
         self.work.step(1 / tuning.FIRST_STEPS)
         if gradient is None:
             return None
-        return self.variables.pack(self.variables.gradient(point, gradient))
+        by_variables = self.variables.gradient(point, gradient)
+        return self.variables.pack(by_variables)
 
 
 def minimise_loss(
@@ -270,11 +299,15 @@ def minimise_loss(
     if mapped:
         spread = spread / q**0.5
         start = start._replace(U=map_rows(start.U, start.A))
-    of_metric = 0.0 if fixed_metric else q**-0.5
-    units = Point(xp.ones_like(start.U) * spread, xp.ones_like(start.A) * of_metric, 1.0)
+    of_landmarks = xp.ones_like(start.U) * spread
+    of_metric = xp.ones_like(start.A) * q**-0.5
+    if fixed_metric:
+        of_metric = 0 * of_metric
+    rates = tuning.RATE * variables.pack(Point(of_landmarks, of_metric, 1.0))
 
-    rates = tuning.RATE * variables.pack(units)
-    end = variables.unpack(anneal(gradient, variables.pack(start), steps, rates))
-    if mapped:
-        return end._replace(U=end.U @ xp.linalg.inv(end.A))
-    return end
+    # Adam, and from mapped landmarks U back to Z = U A⁻¹
+    found = anneal(gradient, variables.pack(start), steps, rates)
+    end = variables.unpack(found)
+    if not mapped:
+        return end
+    return end._replace(U=end.U @ xp.linalg.inv(end.A))

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.linear import Moments, moments_of
 from nysboost.kernels.scaling import Scale
 from nysboost.learn.search.loss import TrainingRows
 from nysboost.learn.search.splits import SmallTable, hold_out, uses_folds
@@ -68,6 +70,8 @@ class Data:
         ``cv="time"`` the rows are in the order of time, and the last ones are held out.
         """
         _check_cv(cv, groups)
+
+        # few rows are sorted, so that their order does not matter
         if uses_folds(rows.n):
             X = arrays.in_float64(arrays.dense(rows.take(slice(None))))
             table = SmallTable(X, Y, weights, groups)
@@ -151,8 +155,19 @@ class Data:
     def error(self, mean: Floats) -> float:
         """Return the root mean squared error of held-out predictions, shape (h, t)."""
         missed = self.Y[self.held] - mean
-        squares = np.mean(missed**2, axis=1)
-        return float(np.sqrt(np.average(squares, weights=self.mass[self.held])))
+        of_rows = np.mean(missed**2, axis=1)
+        mse = np.average(of_rows, weights=self.mass[self.held])
+        return float(np.sqrt(mse))
+
+    def moments(self, features: FeatureMap) -> Moments:
+        """Return the sums over all rows of features and targets."""
+        return moments_of(
+            features,
+            self.rows,
+            self.Y,
+            weights=self.weights,
+            budget=self.budget,
+        )
 
     def with_codes(self, codes: PiecewiseCodes) -> Data:
         """Return the data with codes added to the features, and fewer rows in memory."""
@@ -174,8 +189,9 @@ class Data:
         if len(self.order) <= most:
             return self
         n_held = self.folds[0]
-        held = np.arange(min(n_held, most))
-        train = np.arange(n_held, min(n_held + most, len(self.order)))
+        every = np.arange(len(self.order))
+        held = every[:n_held][:most]
+        train = every[n_held:][:most]
         return self._only(np.concatenate([held, train]), (len(held),))
 
     def in_memory(self, most: int) -> Data:
@@ -200,7 +216,11 @@ class Data:
             folds=folds,
         )
 
-    def sample(self, at: Indices | slice = slice(None), scale: Scale | None = None) -> TrainingRows:
+    def sample(
+        self,
+        at: Indices | slice = slice(None),
+        scale: Scale | None = None,
+    ) -> TrainingRows:
         """Return some of the rows in memory, scaled if a scale is given."""
         X = arrays.take(self.X, at)
         numbers = self.order[at]

@@ -69,7 +69,9 @@ class LeafRows(NamedTuple):
     @classmethod
     def of_table(cls, table: Array, q: int) -> LeafRows:
         """Return the parts of a table with columns V, R and ω."""
-        return cls(table[:, :q], table[:, q:-1], table[:, -1])
+        V = table[:, :q]
+        R = table[:, q:-1]
+        return cls(V, R, table[:, -1])
 
     def and_more(self, table: Array) -> LeafRows:
         """Return these rows and those of a table."""
@@ -87,25 +89,33 @@ class LeafRows(NamedTuple):
         V = arrays.in_float64(self.V)
 
         def block(rows: Indices, columns: Indices) -> Array:
-            return kernel(V[rows[0] : rows[-1] + 1, :], V[: len(columns), :])
+            some = V[rows[0] : rows[-1] + 1, :]
+            return kernel(some, V[: len(columns), :])
 
         return symmetric(block, V.shape[0])
 
     def coefficients(self, K: Array, rho: float) -> Array:
         """Return (K + ρ diag(1/ω))⁻¹R, (n, t), or 0 if that fails by rounding; K is overwritten."""
+        # K + ρ diag(1/ω)
         xp = namespace(K)
-        diagonal = xp.reshape(K, (-1,))[:: K.shape[0] + 1]
+        entries = xp.reshape(K, (-1,))
+        diagonal = entries[:: K.shape[0] + 1]
         diagonal += max(rho, LEAST) / self.counts
+
+        # LAPACK says whether the factorisation failed
         if isinstance(K, np.ndarray):
             _, found, failed = lapack.dposv(K.T, self.R, lower=True, overwrite_a=True)
-            return np.zeros_like(self.R) if failed else np.asarray(found)
+            if failed:
+                return np.zeros_like(self.R)
+            return np.asarray(found)
 
         # solving with triangles is not in the standard
         solve_triangle = getattr(xp.linalg, "solve_triangular", None)
         if solve_triangle is None:
             return xp.linalg.solve(K, self.R)
         L = xp.linalg.cholesky(K)
-        return solve_triangle(L.T, solve_triangle(L, self.R, upper=False), upper=True)
+        half_solved = solve_triangle(L, self.R, upper=False)
+        return solve_triangle(L.T, half_solved, upper=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +139,13 @@ class Leaves:
 
     @classmethod
     def of(
-        cls, kernel: Radial, tree: Tree, rho: float, U: Array, t: int, error: float = 0.0
+        cls,
+        kernel: Radial,
+        tree: Tree,
+        rho: float,
+        U: Array,
+        t: int,
+        error: float = 0.0,
     ) -> Leaves:
         """Return leaves without rows, for mapped rows like U with t residuals.
 
@@ -184,11 +200,12 @@ class Leaves:
         The amplitude is the maximum-likelihood estimate Rᵀ(K + ρ diag(1/ω))⁻¹R/n.
         """
         xp = namespace(U)
-        out = xp.full((U.shape[0],), 1.0 + self.rho, dtype=U.dtype, device=U.device)
+        out = (1 + self.rho) * xp.ones_like(U[:, 0])
         for visit in self._visits(self.tree(U)):
             V = arrays.in_float64(self.V[visit.leaf, :])
             counts = self.counts[visit.leaf]
-            for some in np.array_split(visit.rows, -(-len(visit.rows) // BLOCK)):
+            for at in slices(0, len(visit.rows), BLOCK):
+                some = visit.rows[at]
                 H = arrays.take(U, some)
                 found = nearest_variance(self.of_mapped, self.rho, H, V, counts, seen)
                 out[arrays.place(some, U)] = found
@@ -228,12 +245,12 @@ class Leaves:
             return
 
         for together in np.split(order, cuts):
-            j = leaf[together[0]]
-            n_rows = int(self.starts[j + 1] - self.starts[j])
-            if n_rows == 0:
+            first = leaf[together[0]]
+            start, stop = self.starts[first : first + 2].tolist()
+            if start == stop:
                 continue
-            of_leaf = slice(int(self.starts[j]), int(self.starts[j + 1]))
-            size = max(64, block_bytes(self.V) // (8 * n_rows))
+            of_leaf = slice(start, stop)
+            size = max(64, block_bytes(self.V) // (8 * (stop - start)))
             for part in slices(0, len(together), size):
                 yield Visit(together[part], of_leaf)
 
@@ -242,12 +259,16 @@ class Leaves:
 
         The task, of `leaf_rows`, returns the leaf and the data of each row.
         """
-        before = [
-            SolvedLeaf(LeafRows(self.V[a:b, :], self.R[a:b, :], self.counts[a:b]), self.w[a:b, :])
-            for a, b in pairwise(self.starts.tolist())
-        ]
+        before = []
+        for start, stop in pairwise(self.starts.tolist()):
+            at = slice(start, stop)
+            of_leaf = LeafRows(self.V[at, :], self.R[at, :], self.counts[at])
+            before.append(SolvedLeaf(of_leaf, self.w[at, :]))
+
+        # each leaf is solved where its rows meet
         join = partial(_join_leaf, self.of_mapped, self.rho)
-        joined = rows.group(task, join, [leaf.rows for leaf in before], *aligned)
+        rows_before = [leaf.rows for leaf in before]
+        joined = rows.group(task, join, rows_before, *aligned)
         after = [new or old for old, new in zip(before, joined, strict=True)]
 
         sizes = [int(leaf.w.shape[0]) for leaf in after]
@@ -289,17 +310,20 @@ def predict_leaf(kernel: Radial, rhos: Floats, H: Array, table: Array) -> Floats
     K = rows.kernel_matrix(kernel)
     C = kernel(H, rows.V)
 
-    predicted = []
+    # the last ρ may overwrite K
     *others, last = rhos.tolist()
-    for rho in others:
-        w = rows.coefficients(K + 0.0, rho)
-        predicted.append(arrays.to_host(C @ w))
-    predicted.append(arrays.to_host(C @ rows.coefficients(K, last)))
-    return np.stack(predicted)
+    coefficients = [rows.coefficients(K + 0.0, rho) for rho in others]
+    coefficients.append(rows.coefficients(K, last))
+    return np.stack([arrays.to_host(C @ w) for w in coefficients])
 
 
 def nearest_variance(
-    kernel: Radial, rho: float, H: Array, V: Array, counts: Array, seen: bool = False
+    kernel: Radial,
+    rho: float,
+    H: Array,
+    V: Array,
+    counts: Array,
+    seen: bool = False,
 ) -> Array:
     """Return the variance of observations at mapped rows H, over the amplitude, shape (h,).
 
@@ -318,7 +342,8 @@ def nearest_variance(
     c = xp.take_along_axis(C, arrays.place(near, C), axis=1)
 
     # K: those among the nearest rows, whose distances are rounded less as seen from the first
-    W = xp.reshape(arrays.take(V, near.ravel()), (*near.shape, V.shape[1]))
+    flat = near.ravel()
+    W = xp.reshape(arrays.take(V, flat), (*near.shape, V.shape[1]))
     W = W - W[:, :1, :]
     norms = xp.sum(W * W, axis=2)
     products = W @ xp.matrix_transpose(W)
@@ -326,10 +351,11 @@ def nearest_variance(
     K, _ = kernel.profile(xp.clip(squared, min=0.0))
 
     # 1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ
-    noise = max(rho, LEAST) / xp.reshape(arrays.take(counts, near.ravel()), near.shape)
+    times = xp.reshape(arrays.take(counts, flat), near.shape)
+    noise = max(rho, LEAST) / times
     ridged = K + noise[:, :, None] * arrays.identity(k, W)
-    solved = xp.linalg.solve(ridged, c[:, :, None])[:, :, 0]
-    known = xp.sum(c * solved, axis=1)
+    solved = xp.linalg.solve(ridged, c[:, :, None])
+    known = xp.sum(c * solved[:, :, 0], axis=1)
     return xp.clip(1.0 + rho - known, min=rho)
 
 
@@ -339,9 +365,10 @@ def _nearest(C: Array, k: int, skipped: int) -> Indices:
     if hasattr(xp, "topk"):  # PyTorch, which has no argpartition
         _, largest = xp.topk(C, k + skipped)
         return arrays.to_host(largest[:, skipped:])
-    last = C.shape[1] - skipped
-    order = xp.argpartition(C, [last - k, last + skipped - 1], axis=1)
-    return arrays.to_host(order[:, last - k : last])
+    stop = C.shape[1] - skipped
+    start = stop - k
+    order = xp.argpartition(C, [start, C.shape[1] - 1], axis=1)
+    return arrays.to_host(order[:, start:stop])
 
 
 # Which rows are in which leaf
@@ -373,11 +400,13 @@ def narrow(kernel: Radial, X: Array) -> Radial:
     _, V = np.linalg.eigh(np.cov(U, rowvar=False))
     leading = V[:, -LEAF_WIDTH:]
 
-    inner = np.asarray(metric.map)
-    if inner.ndim == 2:
-        return kernel.with_metric(Metric(inner @ leading, metric.warp))
-    scaled = np.broadcast_to(inner, (U.shape[1],))[:, None] * leading
-    return kernel.with_metric(Metric(scaled, metric.warp))
+    # the map x ↦ xA, and then onto these components
+    A = np.asarray(metric.map)
+    if A.ndim == 2:
+        A = A @ leading
+    else:
+        A = np.ones(len(leading))[:, None] * A.reshape(-1, 1) * leading
+    return kernel.with_metric(Metric(A, metric.warp))
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,20 +422,29 @@ class LeafTask:
     asked: NDArray[np.bool_]
     budget: Budget
 
-    def __call__(self, X: Array, Y: Floats, weights: Floats | None = None) -> tuple[Indices, Array]:
+    def __call__(
+        self,
+        X: Array,
+        Y: Floats,
+        weights: Floats | None = None,
+    ) -> tuple[Indices, Array]:
         """Return the leaf of each row of positive weight, and a table of U, y − g(x) and ω."""
         U = map_block(self.kernel, X)
         leaf = self.tree(U)
         counts = np.ones((len(leaf), 1))
         if weights is not None:
             counts = weights
-        kept = np.flatnonzero((counts[:, 0] > 0) & self.asked[leaf])
+        is_kept = (counts[:, 0] > 0) & self.asked[leaf]
+        kept = np.flatnonzero(is_kept)
 
+        # residuals of these rows
         U = arrays.take(U, kept)
         x = arrays.in_float64(arrays.take(X, kept))
         predicted = self.model.evaluate(ArrayRows(x), self.budget)
         R = arrays.like(Y[kept], U) - predicted
-        table = namespace(U).concat([U, R, arrays.like(counts[kept], U)], axis=1)
+
+        omega = arrays.like(counts[kept], U)
+        table = namespace(U).concat([U, R, omega], axis=1)
         return leaf[kept], table
 
 
@@ -424,10 +462,10 @@ def leaf_rows(
     if asked is None:
         asked = np.ones(tree.n_leaves, dtype=bool)
     width = rows.n_features + tree.directions.shape[1] + Y.shape[1]
-    block = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
-    task = BlockTask(
-        "leaves", LeafTask.__call__, LeafTask(kernel, model, tree, asked, budget), block
-    )
+    room = min(SCAN_BYTES, budget.bytes // 8)
+    block = max(1, room // (8 * width))
+    shared = LeafTask(kernel, model, tree, asked, budget)
+    task = BlockTask("leaves", LeafTask.__call__, shared, block)
     if weights is None:
         return task, Y
     return task, Y, weights[:, None]

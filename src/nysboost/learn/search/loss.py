@@ -90,7 +90,11 @@ class Point(NamedTuple):
 
 
 def target_loss(
-    kernel: Radial, rows: TrainingRows, point: Point, trace: float = 1.0, copies: float = 1.0
+    kernel: Radial,
+    rows: TrainingRows,
+    point: Point,
+    trace: float = 1.0,
+    copies: float = 1.0,
 ) -> tuple[float, Point | None]:
     """Return L/n of rows with centred targets, and its gradient.
 
@@ -104,30 +108,34 @@ def target_loss(
     # C = k(XA, U), S = CᵀC, b = CᵀY
     C = CrossKernel(kernel, rows, point)
     S, b = C.moments()
-    total = copies * xp.sum(rows.weighted(rows.Y) * rows.Y)
+    total = xp.sum(rows.weighted(rows.Y) * rows.Y)
+    sums = Sums(copies * S, copies * b, copies * total, n)
 
     # W = k(U, U), with ones and a jitter on the diagonal
     W, W_slope = kernel.profile(_squared_distances(U, U))
     eye = identity(U.shape[0], U)
-    W = W * (1 - eye) + eye * (1 + JITTER)
+    off_diagonal = 1 - eye
+    W = W * off_diagonal + eye * (1 + JITTER)
 
     with threads_for(U.shape[0]):
-        bound = CollapsedBound.of(copies * S, copies * b, W, total, n, log_gamma, trace)
+        bound = CollapsedBound.of(sums, W, log_gamma, trace)
     if bound is None:
         return float("inf"), None
 
-    # ∂L/∂C ∘ φ' and ∂L/∂W ∘ φ' are derivatives by squared distances of pairs
+    # ∂L/∂C ∘ φ' and ∂L/∂W ∘ φ' are derivatives by squared distances of pairs;
+    # each landmark is on both sides of W
     cross = C.pull_back(bound)
-    within = 2 * bound.within * W_slope * (1 - eye)  # each landmark is on both sides of W
+    within = 2 * bound.within * W_slope * off_diagonal
 
     # ∂‖xA − u‖²/∂u = 2(u − xA)
     column = copies * cross.column + xp.sum(within, axis=0)
-    to_U = column[:, None] * U - copies * map_rows(cross.BX, A) - within @ U
-    to_U = 2 * to_U
+    pulled = copies * map_rows(cross.BX, A) + within @ U
+    to_U = 2 * (column[:, None] * U - pulled)
 
     # ∂‖xA − u‖²/∂A = 2x(xA − u)ᵀ
-    to_A: Array = map_rows(cross.spread, A) - _inner(cross.BX, U, A.ndim == 2)
-    to_A = 2 * copies * to_A
+    from_rows = map_rows(cross.spread, A)
+    from_landmarks = _inner(cross.BX, U, A.ndim == 2)
+    to_A: Array = 2 * copies * (from_rows - from_landmarks)
     if A.ndim == 0:
         to_A = xp.sum(to_A)
     return bound.value / n, Point(to_U / n, to_A / n, bound.to_log_gamma / n)
@@ -149,6 +157,15 @@ def for_landmarks(Z: Array, A: Array, gradient: Point) -> Point:
     return Point(to_Z, gradient.A + through, gradient.log_gamma)
 
 
+class Sums(NamedTuple):
+    """Sums over rows that the bound needs: S (c, c), b (c, t), YᵀY and n."""
+
+    S: Array
+    b: Array
+    total: Array
+    n: float
+
+
 @dataclass(frozen=True, eq=False)
 class CollapsedBound:
     """L and its derivatives by log γ, W (c, c) and C (n, c).
@@ -166,13 +183,12 @@ class CollapsedBound:
     w_noise: Array
 
     @classmethod
-    def of(
-        cls, S: Array, b: Array, W: Array, total: Array, n: float, log_gamma: float, tau: float
-    ) -> CollapsedBound | None:
-        """Return the bound, or None if a factorisation fails by rounding; `total` is YᵀY.
+    def of(cls, sums: Sums, W: Array, log_gamma: float, trace: float) -> CollapsedBound | None:
+        """Return the bound with τ = `trace`, or None if a factorisation fails by rounding.
 
         It factorises W = LLᵀ and T = L⁻¹SL⁻ᵀ + γI, which is better conditioned than M = LTLᵀ.
         """
+        S, b, total, n = sums
         xp = namespace(S)
         c, t = b.shape
         gamma = float(np.exp(log_gamma))
@@ -185,40 +201,44 @@ class CollapsedBound:
             return None
 
         # w = M⁻¹b and s² = (YᵀY − bᵀw)/(nt)
-        explained = M_root @ b
-        w = M_root.T @ explained
-        noise = _noise(total, xp.sum(explained**2)) / (n * t)
+        half_solved = M_root @ b
+        w = M_root.T @ half_solved
+        explained = xp.sum(half_solved**2)
+        noise = _noise(total, explained) / (n * t)
         w_noise = w / (noise * t)
 
         # L = ½ [n log s² + log|T| − c log γ + τ (n − tr W⁻¹S)/γ], log|M| = log|T| + log|W|
-        missed = xp.clip(n - xp.linalg.trace(whitened), min=0.0)
         log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(T_root)))
-        value = (n * xp.log(noise) + log_det - c * log_gamma + tau * missed / gamma) / 2
+        missed = xp.clip(n - xp.linalg.trace(whitened), min=0.0)
+        tau = trace / gamma
+        penalty = tau * missed
+        value = (n * xp.log(noise) + log_det - c * log_gamma + penalty) / 2
 
-        # ∂L/∂W = ½ (γM⁻¹ − W⁻¹ + γwwᵀ/s² + τW⁻¹SW⁻¹/γ)
+        # ∂L/∂W = ½ (γM⁻¹ − W⁻¹ + γwwᵀ/s² + τW⁻¹SW⁻¹/γ), where KKᵀ = W⁻¹SW⁻¹ + γW⁻¹
+        # costs half a product
         M_inverse = M_root.T @ M_root
         W_inverse = L_inverse.T @ L_inverse
-        K = L_inverse.T @ T_root  # KKᵀ = W⁻¹SW⁻¹ + γW⁻¹ costs half a product
-        within = gamma * M_inverse - (1 + tau) * W_inverse + gamma * (w @ w_noise.T)
-        within = (within + (tau / gamma) * (K @ K.T)) / 2
+        K = L_inverse.T @ T_root
+        of_fit = gamma * (M_inverse + w @ w_noise.T)
+        of_matrix = tau * (K @ K.T) - (1 + trace) * W_inverse
+        within = (of_fit + of_matrix) / 2
 
         # ∂L/∂log γ = ½ (γ tr M⁻¹W − c + γwᵀWw/s² − τ (n − tr W⁻¹S)/γ)
         fitted = xp.sum(M_inverse * W) + xp.sum(w_noise * (W @ w))
-        to_log_gamma = (gamma * fitted - c - tau * missed / gamma) / 2
+        to_log_gamma = (gamma * fitted - c - penalty) / 2
 
         # one transfer, because a GPU synchronises at each
         numbers = to_host(xp.stack([noise, value, to_log_gamma]))
         if not np.isfinite(numbers).all():
             return None
-        cross = M_inverse - (tau / gamma) * W_inverse
+        cross = M_inverse - tau * W_inverse
         return cls(float(numbers[1]), float(numbers[2]), within, cross, w, w_noise)
 
 
 def _noise(total: Array, explained: Array) -> Array:
     """Return YᵀY − bᵀw, which is positive, also where all of y is explained or constant."""
     xp = namespace(total)
-    least = EXACT * total
-    noise = xp.where(total - explained > least, total - explained, least)
+    noise = xp.maximum(total - explained, EXACT * total)
     return xp.where(noise > 0, noise, xp.ones_like(noise) * EXACT)
 
 
@@ -240,8 +260,11 @@ class CrossKernel:
         self.blocks: dict[int, tuple[Array, Array]] = {}
 
         # made once, because the number of threads may change
-        block = max(LEAST_BLOCK, block_bytes(rows.X) // 8) // point.U.shape[0] + 1
-        threads = usable_threads(Budget()) if isinstance(rows.X, np.ndarray) else 1
+        entries = max(LEAST_BLOCK, block_bytes(rows.X) // 8)
+        block = entries // point.U.shape[0] + 1
+        threads = 1
+        if isinstance(rows.X, np.ndarray):
+            threads = usable_threads(Budget())
         self.plan = Plan(rows.n, min(block, rows.n), threads)
 
     def moments(self) -> tuple[Array, Array]:
@@ -263,9 +286,8 @@ class CrossKernel:
 
     def _block_moments(self, block: slice) -> tuple[Array, ...]:
         some = self.rows.at(block)
-        C, slope = self.kernel.profile(
-            _squared_distances(map_rows(some.X, self.point.A), self.point.U)
-        )
+        mapped = map_rows(some.X, self.point.A)
+        C, slope = self.kernel.profile(_squared_distances(mapped, self.point.U))
         self.blocks[block.start] = C, slope
         return C.T @ some.weighted(C), C.T @ some.weighted(some.Y)
 
@@ -273,11 +295,15 @@ class CrossKernel:
         xp = namespace(self.rows.X)
         some = self.rows.at(block)
         C, slope = self.blocks[block.start]
+
+        # B = (C (M⁻¹ − τW⁻¹/γ) + (Cw − Y) wᵀ/s²) ∘ φ'
         B = C @ bound.cross
-        B += (C @ bound.w - some.Y) @ bound.w_noise.T
+        missed = C @ bound.w - some.Y
+        B += missed @ bound.w_noise.T
         B *= slope
         if some.weights is not None:
             B *= some.weights[:, None]
+
         of_rows = xp.sum(B, axis=1)[:, None]
         spread = _inner(some.X, some.X * of_rows, self.point.A.ndim == 2)
         return B.T @ some.X, xp.sum(B, axis=0), spread

@@ -43,8 +43,8 @@ class HeldOutFeatures:
 
         # w = (FᵀF + γI)⁻¹ Fᵀ(Y − μ)
         b = train.FY - train.F[:, None] * mean[None, :]
-        ridge = self.gamma * multiple
-        ridged = train.FF + arrays.identity(b.shape[0], b) * float(ridge)
+        gamma = self.gamma * multiple
+        ridged = train.FF + gamma * arrays.identity(b.shape[0], b)
         w = xp.linalg.solve(ridged, b)
 
         missed = self.held.Y - mean - self.F @ w
@@ -83,11 +83,13 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
 
     # rows of λ s² ‖w − 1/m‖², and a heavy one for Σ w_i = 1, which holds to 1e-6
     pull = np.sqrt(tuning.SHRINKAGE) * scale
-    heavy = 1e3 * scale
-    A = np.vstack([R, pull * np.eye(m), np.full((1, m), heavy)])
-    b = np.concatenate([np.zeros(len(R)), np.full(m, pull / m), [heavy]])
-
+    to_equal = pull * np.eye(m)
+    to_one = np.full((1, m), 1e3 * scale)
+    A = np.vstack([R, to_equal, to_one])
+    b = np.concatenate([np.zeros(m), to_equal.mean(axis=1), to_one[:, 0]])
     weights, _ = nnls(A, b)
+
+    # members that hardly count are left out
     least = tuning.NEGLIGIBLE * weights.sum()
     weights[weights < least] = 0.0
     return np.asarray(weights / weights.sum())
@@ -131,9 +133,13 @@ class Member:
         """Columns of weight · g and the logits of the logistic regression, in one predictor."""
         mean = self.weight * self.model.mean
         w = self.weight * self.model.w
+
+        # what the leaves correct is the first model
         if self.corrected is not None:
             mean = mean + self.local_weight * (self.corrected.mean - self.model.mean)
             w = w + self.local_weight * (self.corrected.w - self.model.w)
+
+        # logits, without a mean
         if self.logistic is not None:
             xp = namespace(w)
             mean = xp.concat([mean, 0 * self.logistic[0, :]])
@@ -155,6 +161,7 @@ class Member:
         if self.leaves is None:
             return found
 
+        # what the leaf of each mapped row adds
         mapping = BlockTask("metric", map_block, self.leaf_kernel, scan_size(rows))
         local = self.leaves(rows.map(mapping, 0), budget)
         found = namespace(found).astype(found, local.dtype, copy=False)
@@ -172,16 +179,25 @@ class Member:
         F = model.features(X)
 
         spread = model.spread(F, seen=seen)
-        found = (self.weight - self.local_weight) * spread[:, None] * model.noise
+        of_model = spread[:, None] * model.noise
+        found = (self.weight - self.local_weight) * of_model
         if self.leaves is not None:
             U = map_block(self.leaf_kernel, X)
             found = found + self.local_weight * self.leaves.variance(U, seen=seen)
         return found, self.weight * model.outlying(F, tuning.BEYOND)
 
-    def add_rows(self, rows: Rows, Y: Array, weights: Array | None, budget: Budget) -> Member:
+    def add_rows(
+        self,
+        rows: Rows,
+        Y: Array,
+        weights: Array | None,
+        budget: Budget,
+    ) -> Member:
         """Return the member after more rows: landmarks, metric and weights of the mixture stay."""
         if self.weight == 0:  # a logistic regression alone, which stays
             return self
+
+        # sums over rows add up
         before = self._linear_model
         rows = with_codes(rows, self.codes)
         added = moments_of(before.features, rows, Y, weights=weights, budget=budget)

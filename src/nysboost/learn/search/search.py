@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -106,19 +105,10 @@ class Sizes:
             trained = min(c, max(few, enough))
         return cls(c, min(trained, few), trained, trained, leaf_rows)
 
-    def first(self, candidate: Candidate) -> int:
-        """Return the number of landmarks of a candidate in first steps."""
-        return self.n_first if candidate.trained else self._not_trained(candidate)
-
-    def without_held_out(self, candidate: Candidate) -> int:
-        """Return the number of landmarks of a candidate in each fold."""
-        return self.n_in_folds if candidate.trained else self._not_trained(candidate)
-
-    def with_all(self, candidate: Candidate) -> int:
-        """Return the number of landmarks of a candidate, fitted to all rows."""
-        return self.n_in_all if candidate.trained else self._not_trained(candidate)
-
-    def _not_trained(self, candidate: Candidate) -> int:
+    def landmarks(self, candidate: Candidate, trained: int) -> int:
+        """Return the number of landmarks of a candidate: as given if they are trained."""
+        if candidate.trained:
+            return trained
         return candidate.n_landmarks or self.c
 
 
@@ -157,12 +147,16 @@ def run_search(
     work = work or Progress()
     work.limit = max_time
 
-    leaf_rows = rows_per_leaf(local, rows, _mapped_width(rows.n_features) + Y.shape[1], budget)
+    # how many rows are in memory and in leaves, and how many landmarks there are
+    width = min(rows.n_features, tuning.WIDE) + Y.shape[1]
+    leaf_rows = rows_per_leaf(local, rows, width, budget)
     data = Data.draw(rows, Y, weights, rng, budget, groups=row_groups, cv=cv)
-    search = Search(data, Sizes.of(data, c, leaf_rows), [], work)
+    sizes = Sizes.of(data, c, leaf_rows)
+    search = Search(data, sizes, [], work)
     groups = _that_fit(groups, data, c)
     search.announce(groups)
 
+    # the four steps
     pilots = [search.select(group) for group in groups]
     trials = search.go_on(_can_win(pilots))
     trials = search.score_leaves(trials)
@@ -183,11 +177,6 @@ def _require_memory(c: int, n_features: int, budget: Budget) -> None:
 
 def _bytes_of_landmarks(c: int, n_features: int) -> int:
     return 8 * (6 * c * c + 2 * c * n_features)
-
-
-def _mapped_width(n_features: int) -> int:
-    """Return the number of coordinates of mapped rows."""
-    return min(n_features, tuning.WIDE)
 
 
 def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
@@ -248,11 +237,13 @@ class Search:
         """
         pilots = []
         for candidate in group:
-            c = self.sizes.first(candidate)
+            c = self.sizes.landmarks(candidate, self.sizes.n_first)
             prepared = Prepared.of(candidate, self.data)
             trial = CandidateTrial.first_steps(prepared, sample_rows(c), c, self.work)
-            if self.sizes.leaf_rows and candidate.trained and not self.data.uses_folds:
-                trial = replace(trial, leaves=trial.score_leaves(tuning.RHOS, self.sizes.leaf_rows))
+            has_leaves = self.sizes.leaf_rows > 0 and candidate.trained
+            if has_leaves and not self.data.uses_folds:
+                leaves = trial.score_leaves(tuning.RHOS, self.sizes.leaf_rows)
+                trial = replace(trial, leaves=leaves)
 
             pilot = Pilot(prepared, trial, trial.error)
             name = f"{candidate.name}, first steps"
@@ -270,7 +261,7 @@ class Search:
         for pilot in pilots:
             if trials and not self.work.has_time(tuning.TIME_FOR_TRIALS):
                 break
-            c = self.sizes.without_held_out(pilot.prepared.candidate)
+            c = self.sizes.landmarks(pilot.prepared.candidate, self.sizes.n_in_folds)
             first = pilot.trial.folds[0].solution
             trials.append(CandidateTrial.after(first, pilot.prepared, c, self.work))
         return trials
@@ -303,25 +294,31 @@ class Search:
     def mix(self, trials: Sequence[CandidateTrial]) -> SearchResult:
         """Return the mixture of all predictions that held-out rows prefer, fitted to all rows."""
         data = self.data
-        means = [prediction.mean for trial in trials for prediction in trial.predictions]
         truth = data.Y[data.held]
         mass = data.mass[data.held]
+        means: list[Floats] = []
+        for trial in trials:
+            means += [prediction.mean for prediction in trial.predictions]
         shares = mixture_weights(means, truth, mass)
 
+        # each trial has the shares of its predictions
         weighed = []
-        ends = np.cumsum([0, *(len(trial.predictions) for trial in trials)])
-        for trial, (start, stop) in zip(trials, pairwise(ends), strict=True):
-            of_trial = shares[start:stop]
-            c = self.sizes.with_all(trial.candidate)
+        rest = shares
+        for trial in trials:
+            n_predictions = len(trial.predictions)
+            of_trial = rest[:n_predictions]
+            rest = rest[n_predictions:]
+            c = self.sizes.landmarks(trial.candidate, self.sizes.n_in_all)
             fit = FinalFit(trial, of_trial, c, self.work)
             weighed.append(WeighedTrial(trial, float(of_trial.sum()), fit))
 
+        # what is in the mixture is fitted to all rows
         members = [one.fit_to_all() for one in weighed if one.weight > 0]
         return SearchResult(
             members=members,
             truth=truth,
             mean=np.tensordot(shares, means, 1),
-            weights=None if data.weights is None else mass,
+            weights=mass if data.weights is not None else None,
             notes=self.notes,
             X=data.held_rows,
             variance=HeldOutVariance(members, data.held_rows),
@@ -350,7 +347,8 @@ class FinalFit:
 
 def _warn_of_linear(result: SearchResult, rows: Rows) -> None:
     """Say that a linear model would do, if it predicts best and columns are far more than rows."""
-    weight = sum(one.weight for one in result.trials if one.trial.candidate.linear)
+    of_linear = [one.weight for one in result.trials if one.trial.candidate.linear]
+    weight = sum(of_linear)
     if weight > 0.5 and rows.n_features > tuning.FAR_MORE * rows.n:
         warnings.warn(
             f"X has {rows.n_features:,} columns and only {rows.n:,} rows, and a linear model "

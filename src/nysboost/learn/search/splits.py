@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +39,9 @@ class HeldOut(NamedTuple):
         """Return the choice without the rows that are dropped, shape (n,)."""
         kept = ~dropped[self.order]
         ends = np.cumsum([0, *self.folds])
-        sizes = [int(np.count_nonzero(kept[start:stop])) for start, stop in pairwise(ends)]
-        folds = tuple(size for size in sizes if size > 0)
+        n_kept = np.cumsum([0, *kept])
+        sizes = np.diff(n_kept[ends])
+        folds = tuple(sizes[sizes > 0].tolist())
 
         order = self.order[kept]
         if len(order) < 2 or not folds:
@@ -79,7 +79,8 @@ def _last_rows(n: int, held: int, room: int, rng: np.random.Generator) -> HeldOu
 def _random_part(n: int, held: int, room: int, rng: np.random.Generator) -> HeldOut:
     """Hold out one part of many rows, drawn at random."""
     order = rng.permutation(n)[:room]
-    return HeldOut(order, (min(held, len(order) // FOLDS),))
+    held = min(held, len(order) // FOLDS)
+    return HeldOut(order, (held,))
 
 
 def _whole_groups(
@@ -87,9 +88,11 @@ def _whole_groups(
 ) -> HeldOut:
     """Hold out whole groups of many rows, in one part."""
     shuffled = ShuffledGroups.of(groups, rng)
+
+    # as many groups as come near the number of rows, and at least one
     ends = shuffled.ends
-    within = ends[ends <= min(held, room // FOLDS)]
-    held = int(max(ends[0], within.max(initial=0)))
+    fitting = ends[ends <= min(held, room // FOLDS)]
+    held = int(fitting.max(initial=ends[0]))
 
     training = held + rng.permutation(n - held)
     places = np.concatenate([np.arange(held), training])[:room]
@@ -112,8 +115,9 @@ def _folds(
     sizes_of_groups = np.diff(ends, prepend=0)
     parts = np.array_split(sizes_of_groups, min(FOLDS, len(ends)))
     sizes = [int(part.sum()) for part in parts]
-    enough = -(-tuning.HELD_OUT[0] // max(held, 1))
-    return HeldOut(shuffled.order[: ends[-1]], tuple(sizes[:enough]))
+    n_folds = -(-tuning.HELD_OUT[0] // max(held, 1))
+    order = shuffled.order[: ends[-1]]
+    return HeldOut(order, tuple(sizes[:n_folds]))
 
 
 class ShuffledGroups(NamedTuple):
@@ -131,6 +135,8 @@ class ShuffledGroups(NamedTuple):
                 "All rows are of one group, so that none can be held out: give at least two "
                 "groups, or leave groups out."
             )
+
+        # the rank of each group in random order sorts its rows
         drawn = rng.permutation(len(counts))
         rank = np.argsort(drawn)
         order = np.argsort(rank[codes], kind="stable")
@@ -159,6 +165,7 @@ class SmallTable:
         rows, mass = self._merge_equal_rows()
         groups = _number_equal_rows(rows[:, :d])
 
+        # rows that come several times, in a table of few categories
         times = _whole_number_weights(mass)
         n = int(times.sum())
         n_distinct = groups[-1] + 1

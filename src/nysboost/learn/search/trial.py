@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.features.feature_map import FeatureMap
-from nysboost.features.linear import LinearModel, LinearPredictor, Moments, moments_of
+from nysboost.features.linear import LinearModel, LinearPredictor, Moments
 from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import Scale
 from nysboost.learn.search import tuning
@@ -76,7 +76,14 @@ class Prepared:
         start = self.candidate.start(rows, c, rng)
         return self.candidate.descend(start, rows, tuning.FIRST_STEPS, work)
 
-    def grow(self, found: Solution, c: int, split: Split, steps: int, work: Progress) -> Solution:
+    def grow(
+        self,
+        found: Solution,
+        c: int,
+        split: Split,
+        steps: int,
+        work: Progress,
+    ) -> Solution:
         """Return a solution that is continued with c landmarks on the rows of a split."""
         rows = self.data.sample(split.train, self.scale)
         rng = np.random.default_rng(self.data.seed)
@@ -126,22 +133,20 @@ class CandidateTrial:
     def of(cls, prepared: Prepared, solutions: Sequence[Solution]) -> CandidateTrial:
         """Fit weights to the solution of each fold, and predict its held-out rows."""
         data = prepared.data
-        pairs = list(zip(data.splits, solutions, strict=True))
+        maps = [solution.features(prepared.scale) for solution in solutions]
+        parts = []
+        for features, split, solution in zip(maps, data.splits, solutions, strict=True):
+            parts.append(_held_out_features(data, split, features, solution.gamma))
 
         # γ of the weights is the one that held-out rows prefer
-        maps = [solution.features(prepared.scale) for solution in solutions]
-        parts = [
-            _held_out_features(data, split, features, solution.gamma)
-            for features, (split, solution) in zip(maps, pairs, strict=True)
-        ]
         multiple = choose_gamma(parts)
+        models = [
+            LinearModel.fit(features, part.train, part.gamma * multiple)
+            for features, part in zip(maps, parts, strict=True)
+        ]
 
-        folds = []
-        means = []
-        for features, part, (split, solution) in zip(maps, parts, pairs, strict=True):
-            model = LinearModel.fit(features, part.train, solution.gamma * multiple)
-            folds.append(Fold(split, solution, model))
-            means.append(to_host(model.predict(part.F)))
+        means = [to_host(model.predict(part.F)) for model, part in zip(models, parts, strict=True)]
+        folds = list(map(Fold, data.splits, solutions, models))
         return cls(prepared, folds, multiple, np.concatenate(means))
 
     @property
@@ -162,7 +167,8 @@ class CandidateTrial:
     @property
     def n_mapped(self) -> int:
         """Number of coordinates of the mapped rows."""
-        return min(int(self.folds[0].solution.Z.shape[1]), tuning.LEAF_WIDTH)
+        width = int(self.folds[0].solution.Z.shape[1])
+        return min(width, tuning.LEAF_WIDTH)
 
     @property
     def predictions(self) -> list[Prediction]:
@@ -185,18 +191,17 @@ class CandidateTrial:
         for fold in self.folds:
             leaves = HeldOutLeaves.of(self.data, fold, most)
             stop = start + len(fold.split.held)
-            asked = np.zeros(leaves.tree.n_leaves, dtype=bool)
-            known = np.zeros((1, stop - start, self.data.n_outputs))
-
-            # what is predicted with each ρ is kept for the best one
-            if len(rhos) > 1:
+            if len(rhos) == 1:
+                every = np.ones(leaves.tree.n_leaves, dtype=bool)
+                correction = leaves.predict(rhos, every)[0]
+            else:
+                # what some leaves predict with each ρ is kept for the best one
                 asked = leaves.draw(tuning.HELD_OUT[0] // 2)
                 tried = leaves.predict(rhos, asked)
                 best = leaves.choose(self.mean[start:stop] + tried, asked)
                 rhos = rhos[best : best + 1]
-                known = tried[best : best + 1]
-            others = leaves.predict(rhos, ~asked)
-            corrections.append(known[0] + others[0])
+                correction = tried[best] + leaves.predict(rhos, ~asked)[0]
+            corrections.append(correction)
             start = stop
 
         mean = self.mean + np.concatenate(corrections)
@@ -215,8 +220,8 @@ class CandidateTrial:
             w = 0 * features.normalization[:1, :].T + mean
             return Member(LinearPredictor(features, mean, w), 0.0, data.codes)
 
-        sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=data.budget)
-        model = LinearModel.fit(features, sums, solution.gamma * self.multiple)
+        gamma = solution.gamma * self.multiple
+        model = LinearModel.fit(features, data.moments(features), gamma)
         weight = float(shares.sum())
         if self.leaves is None or shares[1] == 0:
             return Member(model, weight, data.codes)
@@ -240,8 +245,11 @@ class CandidateTrial:
         kernel = leaf_kernel(data, model)
         U = map_block(kernel, data.X)
         tree = data.cut(U, score.most)
-        own = kernel if kernel is not model.kernel else kernel.with_metric(None)
-        empty = Leaves.of(own, tree, score.rho * gamma, U, data.n_outputs, data.error(score.mean))
+        own = kernel
+        if kernel is model.kernel:
+            own = kernel.with_metric(None)
+        rho = score.rho * gamma
+        empty = Leaves.of(own, tree, rho, U, data.n_outputs, data.error(score.mean))
         del U
 
         task, *aligned = leaf_rows(
@@ -265,7 +273,7 @@ def _held_out_features(
     """Return moments of all rows without the held-out ones, and the features of these."""
     held = data.sample(split.held)
     F = features(held.X)
-    sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=data.budget)
+    sums = data.moments(features)
     if not data.overlaps(split):
         sums = sums - Moments.of(F, held.Y, held.weights)
     return HeldOutFeatures(sums, F, held, gamma)
@@ -296,31 +304,40 @@ class HeldOutLeaves:
 
     def draw(self, enough: int) -> NDArray[np.bool_]:
         """Return which leaves to ask: random ones that contain `enough` held-out rows."""
-        n_leaves = self.tree.n_leaves
-        counts = np.bincount(self.leaf, minlength=n_leaves)
-        drawn = np.random.default_rng(0).permutation(n_leaves)
-        n_asked = np.searchsorted(np.cumsum(counts[drawn]), enough) + 1
+        counts = self._counts
+        drawn = np.random.default_rng(0).permutation(len(counts))
+        so_far = np.cumsum(counts[drawn])
+        n_asked = np.searchsorted(so_far, enough) + 1
 
-        asked = np.zeros(n_leaves, dtype=bool)
+        asked = np.zeros(len(counts), dtype=bool)
         asked[drawn[:n_asked]] = True
         return asked
+
+    @property
+    def _counts(self) -> Indices:
+        """How many held-out rows each leaf has."""
+        return np.bincount(self.leaf, minlength=self.tree.n_leaves)
 
     def predict(self, rhos: Floats, asked: NDArray[np.bool_]) -> Floats:
         """Return corrections with each ρ (r, h, t): 0 where a leaf is not asked, or has no rows."""
         data = self.data
-        mean = np.zeros((len(rhos), len(self.leaf), data.n_outputs))
-        asked = asked & (np.bincount(self.leaf, minlength=len(asked)) > 0)
+        shape = len(rhos), len(self.leaf), data.n_outputs
+        mean = np.zeros(shape)
+        asked = asked & (self._counts > 0)
         if not asked.any():
             return mean
 
+        # rows are grouped by leaf, without the held-out ones
         mass = data.mass_without(self.fold.split)
         task, *aligned = leaf_rows(
             data.rows, data.Y, mass, self.kernel, self.fold.model, self.tree, data.budget, asked
         )
-        places = [np.flatnonzero(self.leaf == j) for j in range(len(asked))]
-        predict = partial(predict_leaf, self.kernel.with_metric(None), rhos)
-        values = data.rows.group(task, predict, [take(self.H, at) for at in places], *aligned)
 
+        # each leaf predicts its held-out rows
+        places = [np.flatnonzero(self.leaf == j) for j in range(len(asked))]
+        held = [take(self.H, at) for at in places]
+        predict = partial(predict_leaf, self.kernel.with_metric(None), rhos)
+        values = data.rows.group(task, predict, held, *aligned)
         for at, of_leaf in zip(places, values, strict=True):
             if of_leaf is not None:
                 mean[:, at] = of_leaf
@@ -329,7 +346,7 @@ class HeldOutLeaves:
     def choose(self, predicted: Floats, asked: NDArray[np.bool_]) -> int:
         """Return which of the predictions (r, h, t) misses the rows of asked leaves least."""
         known = np.flatnonzero(asked[self.leaf])
-        rows = self.data.order[self.fold.split.held]
-        missed = (self.data.Y[rows] - predicted)[:, known]
-        errors = np.mean(missed**2, axis=2) @ self.data.mass[rows[known]]
-        return int(np.argmin(errors))
+        rows = self.data.order[self.fold.split.held][known]
+        missed = self.data.Y[rows] - predicted[:, known]
+        of_rows = np.mean(missed**2, axis=2)
+        return int(np.argmin(of_rows @ self.data.mass[rows]))
