@@ -120,7 +120,7 @@ def _in_this_thread():
 @pytest.fixture
 def chunks_are_read(monkeypatch):
     """Dask's rows stay where they are, as if there were too many to hold."""
-    monkeypatch.setattr("nysboost.rows.dask_rows.HELD_BYTES", 0)
+    monkeypatch.setattr("nysboost.rows.dask_survey.HELD_BYTES", 0)
 
 
 @pytest.fixture

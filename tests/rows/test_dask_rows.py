@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from containers import CountedChunks
 
-from nysboost.rows.dask_rows import survey_rows
+from nysboost.rows.dask_survey import survey_rows
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.recognise import make_rows, scan_rows
 

@@ -50,7 +50,8 @@ class ArrayRows(Rows):
         """Numbers that a row takes; the mean over all rows of a sparse matrix."""
         if not is_sparse(self.data):
             return self.n_features
-        values_per_row = -(-int(self.data.nnz) // max(1, self.n))
+        n_values = int(self.data.nnz)
+        values_per_row = -(-n_values // max(1, self.n))
         return 2 * values_per_row
 
     @cached_property
@@ -65,8 +66,9 @@ class ArrayRows(Rows):
 
     def shares_memory(self, array: object) -> bool:
         """Whether both are NumPy arrays with bytes in common."""
-        both_numpy = isinstance(self.data, np.ndarray) and isinstance(array, np.ndarray)
-        return both_numpy and np.may_share_memory(self.data, array)
+        if not isinstance(self.data, np.ndarray) or not isinstance(array, np.ndarray):
+            return False
+        return np.may_share_memory(self.data, array)
 
     def take(self, indices: Indices | slice) -> Array:
         """Return the rows at `indices` in floating point; of a memory map, some at a time."""

@@ -34,9 +34,12 @@ def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
     """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
     if all_finite(entries(values)):
         return
+
     table = to_host(dense(values))
     row, column = np.argwhere(~np.isfinite(table))[0]
-    what = "NaN" if np.isnan(table[row, column]) else "infinity"
+    what = "infinity"
+    if np.isnan(table[row, column]):
+        what = "NaN"
     raise NotFiniteError(
         f"{name} contains {what}, first at row {start + row}, column {column}. "
         "Remove such rows or fill them in first, for example with sklearn.impute.SimpleImputer."
@@ -56,7 +59,9 @@ def refuse_wrong_shape(X: Table, name: str) -> None:
 def refuse_empty(table: Table, name: str) -> None:
     """Raise if a table has no rows or no columns."""
     if 0 in table.shape:
-        what = "sample" if table.shape[0] == 0 else "feature"
+        what = "feature"
+        if table.shape[0] == 0:
+            what = "sample"
         said = f"{name} has 0 {what}(s) (shape={tuple(table.shape)})"
         raise ValueError(f"{said}: there is nothing to approximate, to learn from or to predict.")
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain, combinations_with_replacement, pairwise
-from math import inf, isnan
-from typing import Any, TypeAlias, TypeVar
+from math import isnan
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -24,37 +24,29 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     as_float,
-    column_sizes,
     dense,
-    describe_location,
     empty,
     is_sparse,
     is_supported,
     namespace,
-    stack_tables,
     take,
 )
-from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import limit_threads
 from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.checks import refuse_empty, refuse_non_finite, refuse_unequal, refuse_wrong_shape
-from nysboost.rows.driver import PairTask, Task
-from nysboost.rows.groups import GroupedBlock, apply_to_groups
-from nysboost.rows.lazy import as_node, is_lazy
+from nysboost.rows.checks import refuse_empty, refuse_unequal, refuse_wrong_shape
+from nysboost.rows.driver import Merge, PairTask, Result, Task
+from nysboost.rows.groups import GroupedBlock, GroupFunction, apply_to_groups
+from nysboost.rows.lazy import Delayed, LazyTable, as_node, delayed_parts, is_lazy
 from nysboost.rows.rows import Rows
 
 T = TypeVar("T")
 Item = TypeVar("Item")
 
-DaskArray: TypeAlias = Any
-"""A Dask array; Dask has no types."""
-
-Delayed: TypeAlias = Any
-"""A value that Dask has not computed yet, or its name in the graph."""
+DaskArray: TypeAlias = LazyTable
+"""A Dask array."""
 
 TAKE_BYTES = 2**31  # rows that are brought here at once take no more than this
-HELD_BYTES = 2**27  # so few bytes come here with the scan: some methods take few rows often
 MERGED = 16  # values that one task merges: the tree over a million chunks has five levels
 NO_VALUES = np.empty((0, 0), dtype=object)  # shows Dask that a task returns one value for a chunk
 
@@ -81,9 +73,10 @@ class DaskRows(ArrayRows):
         if is_sparse(meta):
             return as_float(csr_matrix(shape, dtype=self.data.dtype))
 
-        reference = meta if is_supported(meta) else np.empty(0, dtype=self.data.dtype)
-        xp = namespace(reference)
-        return as_float(xp.zeros_like(empty(shape, reference)))
+        if not is_supported(meta):
+            meta = np.empty(0, dtype=self.data.dtype)
+        xp = namespace(meta)
+        return as_float(xp.zeros_like(empty(shape, meta)))
 
     @cached_property
     def starts(self) -> Indices:
@@ -108,8 +101,13 @@ class DaskRows(ArrayRows):
         if self.held is not None and len(self.held[0]) == self.n:
             return take(self.held[1], indices)
 
-        asked = range(*indices.indices(self.n)) if isinstance(indices, slice) else indices
+        asked: range | Indices
+        if isinstance(indices, slice):
+            asked = range(self.n)[indices]
+        else:
+            asked = indices
         self._refuse_many(len(asked))
+
         rows = np.asarray(asked, dtype=np.intp)
         held = self.take_held(rows)
         if held is not None:
@@ -117,6 +115,7 @@ class DaskRows(ArrayRows):
         if len(rows) == 0:
             return self.template[:0]
 
+        # each row is brought once, in rising order
         wanted, places = np.unique(rows, return_inverse=True)
         found: Array = self._lazy_rows(wanted).compute()
         return found[places]
@@ -142,7 +141,7 @@ class DaskRows(ArrayRows):
         local = self.positions(wanted)
         counts = tuple(len(at) for at in local)
         few = self.send(
-            _rows_of_chunk,
+            rows_of_chunk,
             "sample-rows",
             (counts, (self.n_features,)),
             self.template[:0],
@@ -154,8 +153,10 @@ class DaskRows(ArrayRows):
 
     def positions(self, wanted: Indices) -> list[Indices]:
         """Return where rows, given in rising order, stand in each chunk."""
-        parts = np.split(wanted, np.searchsorted(wanted, self.starts[1:-1]))
-        return [part - start for part, start in zip(parts, self.starts[:-1], strict=True)]
+        bounds = np.searchsorted(wanted, self.starts[1:-1])
+        parts = np.split(wanted, bounds)
+        starts = self.starts[:-1]
+        return [part - start for part, start in zip(parts, starts, strict=True)]
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Bring the rows here, one chunk at a time, as tables of at most `size` rows."""
@@ -176,18 +177,19 @@ class DaskRows(ArrayRows):
         task.prepare(self.template)  # which refuses rows that do not fit
         meta = empty((0, columns), dense(self.template))
         chunks = self.data.chunks[0], (columns,)
-        return self._on_chunks("map", task, (task, columns), meta, aligned, chunks, otherwise=meta)
+        given = task, columns
+        return self._on_chunks("map", task, given, meta, aligned, chunks, otherwise=meta)
 
-    def fold(self, task: Task, merge: Callable[[T, T], T], *aligned: Array) -> T:
+    def fold(self, task: Task, merge: Merge[T], *aligned: Array) -> T:
         """Return the task's results for all blocks of rows, merged by a tree in their order."""
         parts = self._on_chunks("fold", task, (task, merge), NO_VALUES, aligned)
-        value: T = _merge_on_workers(_delayed(parts), merge)
+        value: T = merge_on_workers(delayed_parts(parts), merge)
         return value
 
     def group(
         self,
         task: Task,
-        function: Callable[[Item, Array], T],
+        function: GroupFunction[Item, T],
         items: Sequence[Item],
         *aligned: Array,
     ) -> list[T | None]:
@@ -206,7 +208,7 @@ class DaskRows(ArrayRows):
         )
 
         # a worker applies the function to the groups of one part, of all chunks
-        chunks = _delayed(cut)
+        chunks = delayed_parts(cut)
         apply = dask.delayed(_apply_to_part)
         work = as_node(function, "function")
         results = []
@@ -220,15 +222,17 @@ class DaskRows(ArrayRows):
         import dask
 
         tables = [self.data, *map(self.align, aligned)]
-        chunks = list(zip(*map(_delayed, tables), strict=True))
+        chunks = list(zip(*map(delayed_parts, tables), strict=True))
         fold = dask.delayed(_fold_pair)
         work = as_node(task, "task")
 
         parts = []
         for i, j in combinations_with_replacement(range(len(chunks)), 2):
-            lower = None if i == j else chunks[j]
+            lower = None
+            if i != j:
+                lower = chunks[j]
             parts.append(fold(work, chunks[i], lower))
-        total: Floats = _merge_on_workers(parts, operator.add)
+        total: Floats = merge_on_workers(parts, operator.add)
         return total
 
     def _on_chunks(
@@ -267,12 +271,13 @@ class DaskRows(ArrayRows):
         """
         import dask.array as da
 
-        one_each = (1,) * self.data.numblocks[0], (1,)
+        if chunks is None:
+            chunks = (1,) * self.data.numblocks[0], (1,)
         return da.map_blocks(
             function,
             self.data,
             *map(self.align, aligned),
-            chunks=chunks or one_each,
+            chunks=chunks,
             dtype=meta.dtype,
             meta=meta,
             token=token,
@@ -317,7 +322,7 @@ def _on_chunk(
             raise ValueError(f"{where}: {error}") from error
 
 
-def _rows_of_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Array:
+def rows_of_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Array:
     """Return those rows of a chunk that are wanted, in floating point."""
     wanted = local[block_id[0]]
     if len(wanted) and wanted[-1] >= chunk.shape[0]:
@@ -329,7 +334,7 @@ def _rows_of_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]
 
 
 def _apply_to_part(
-    function: Callable[[Item, Array], T],
+    function: GroupFunction[Item, T],
     items: Sequence[Item],
     first: int,
     chunks: list[list[GroupedBlock]],
@@ -344,21 +349,19 @@ def _fold_pair(
     task: PairTask, upper: Sequence[Array], lower: Sequence[Array] | None
 ) -> Floats | None:
     """Add up the tiles of two chunks, or of one with itself, for which `lower` is None."""
-    chunks = [upper] if lower is None else [upper, lower]
+    chunks = [upper]
+    if lower is not None:
+        chunks.append(lower)
     if any(table.shape[0] == 0 for table, *_ in chunks):
         return None
 
     with limit_threads(1):
         loaded = [task.load(as_float(table), *others) for table, *others in chunks]
-        return reduce(operator.add, task.run(loaded[0], loaded[-1]))
+        results = task.run(loaded[0], loaded[-1])
+        return reduce(operator.add, results)
 
 
-def _delayed(chunks: DaskArray) -> list[Delayed]:
-    """Return the chunks of an array of one column of them, each as a value to come."""
-    return list(chunks.to_delayed()[:, 0])
-
-
-def _merge_on_workers(values: list[Delayed], merge: Callable[[T, T], T]) -> Any:
+def merge_on_workers(values: list[Delayed], merge: Merge[T]) -> Result:
     """Return the merger of values to come, those that are None left out, by a tree of tasks."""
     import dask
 
@@ -369,7 +372,7 @@ def _merge_on_workers(values: list[Delayed], merge: Callable[[T, T], T]) -> Any:
     return values[0].compute()
 
 
-def _merge(merge: Callable[[T, T], T], values: Sequence[T | None]) -> T | None:
+def _merge(merge: Merge[T], values: Sequence[T | None]) -> T | None:
     """Return the merger of values that are not None, or None if all are."""
     found = [value for value in values if value is not None]
     if not found:
@@ -406,91 +409,22 @@ def recognise_dask(X: DaskArray, name: str) -> DaskRows:
     return DaskRows(X, name=name)
 
 
-def _frame_values(X: Any, name: str) -> DaskArray:
+def _frame_values(X: LazyTable, name: str) -> DaskArray:
     """Return a data frame of numbers as a Dask array; missing values become NaN."""
     from dask.utils import M
 
-    kinds = [getattr(kind, "kind", "O") for kind in X.dtypes]
-    others = [str(c) for c, kind in zip(X.columns, kinds, strict=True) if kind not in "fiub"]
+    others = []
+    for column, dtype in zip(X.columns, X.dtypes, strict=True):
+        if getattr(dtype, "kind", "O") not in "fiub":
+            others.append(str(column))
     if others:
         raise ValueError(
             f"{name} has columns that are not numbers: {', '.join(others)}. Drop them, "
             f"{name}.drop(columns={others}), or encode them."
         )
-    narrow = all(kind == np.float32 for kind in X.dtypes)
-    meta = np.empty((0, len(X.columns)), np.float32 if narrow else np.float64)
-    return X.map_partitions(M.to_numpy, dtype=meta.dtype, na_value=np.nan, meta=meta)
 
-
-# The first look at all rows
-
-
-@dataclass(frozen=True)
-class Scan:
-    """What a scan finds in chunks: largest values, the first bad chunk, and sampled rows.
-
-    Attributes
-    ----------
-    sizes : ndarray of shape (d,)
-        The largest absolute value of each column, NaN if there is a NaN.
-    bad_chunk : float
-        The first chunk with NaN or infinity; infinity if there is none.
-    found : array of shape (s, d)
-        The rows that were asked for.
-    """
-
-    sizes: Floats
-    bad_chunk: float
-    found: Array
-
-
-def survey_rows(rows: DaskRows, samples: Sequence[int]) -> DaskRows:
-    """Read every chunk once, and hold the rows of evenly spread samples of these sizes."""
-    rows = rows.count()
-    held = _rows_to_hold(rows, samples)
-
-    positions = as_node(rows.positions(held), "positions")
-    scans = rows.send(_scan_chunk, "survey-rows", None, NO_VALUES, local=positions)
-    scan: Scan = _merge_on_workers(_delayed(scans), _merge_scans)
-
-    if scan.bad_chunk < inf:
-        bad = int(scan.bad_chunk)
-        values = as_float(rows.data.blocks[bad].compute())
-        refuse_non_finite(values, int(rows.starts[bad]), rows.name)
-
-    said = describe_location(rows.template)
-    real = describe_location(scan.found)
-    if real != said:
-        raise ValueError(
-            f"Dask says that {rows.name} has chunks like {said}, but one is {real}. Pass meta= "
-            f"when the array is made, or make NumPy arrays: {rows.name}.map_blocks(numpy.asarray). "
-            "Dask arrays of PyTorch tensors are not supported."
-        )
-    return replace(rows, sizes=scan.sizes, held=(held, scan.found))
-
-
-def _rows_to_hold(rows: DaskRows, samples: Sequence[int]) -> Indices:
-    """Return the numbers of the rows that a scan brings here: all of a small table."""
-    size = rows.n * rows.n_features * rows.template.dtype.itemsize
-    if size <= HELD_BYTES:
-        return np.arange(rows.n)
-    spread = [spaced_indices(rows.n, count) for count in (1, *samples)]
-    return reduce(np.union1d, spread)
-
-
-def _scan_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Scan:
-    """Scan a chunk once: one task does all, so that no chunk has to travel to another."""
-    sizes = np.zeros(chunk.shape[1])
-    if chunk.shape[0]:
-        sizes = column_sizes(as_float(chunk))
-    bad_chunk = inf if np.isfinite(sizes).all() else block_id[0]
-    return Scan(sizes, bad_chunk, _rows_of_chunk(chunk, local, block_id))
-
-
-def _merge_scans(upper: Scan, lower: Scan) -> Scan:
-    """Return the scan of the chunks of both."""
-    return Scan(
-        np.maximum(upper.sizes, lower.sizes),
-        min(upper.bad_chunk, lower.bad_chunk),
-        stack_tables([upper.found, lower.found]),
-    )
+    dtype = np.dtype(np.float64)
+    if all(kind == np.float32 for kind in X.dtypes):
+        dtype = np.dtype(np.float32)
+    meta = np.empty((0, len(X.columns)), dtype)
+    return X.map_partitions(M.to_numpy, dtype=dtype, na_value=np.nan, meta=meta)

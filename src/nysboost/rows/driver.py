@@ -28,8 +28,17 @@ LEAST_ROWS = 64  # fewer rows than this at a time would leave a matrix product n
 SHARED_ROWS = 256  # with fewer rows for each core, starting threads costs more than they bring
 PIECE_BYTES = 2**26  # a piece of this size is read or written at the full speed of a disk
 
-BlockFunction: TypeAlias = Callable[..., Any]
+Result: TypeAlias = Any
+"""What a task makes of a block: a table of as many rows, or whatever else `fold` can merge."""
+
+BlockFunction: TypeAlias = Callable[..., Result]
 """(block of rows, *the same rows of aligned tables) ↦ the task's result."""
+
+Merge: TypeAlias = Callable[[T, T], T]
+"""Two results, of rows and of the rows behind them ↦ the result of both."""
+
+FusedFunction: TypeAlias = Callable[[Array, Array], bool]
+"""(piece of rows, out) ↦ whether `out` was filled, by one kernel of a GPU."""
 
 
 # Sizes of a pass
@@ -73,10 +82,16 @@ class Cost:
 
         # pieces and blocks have half of the memory each
         free = budget.bytes - self.fixed
-        for_blocks = free // 2 if self.piece_row else free
+        for_blocks = free
+        if self.piece_row:
+            for_blocks = free // 2
 
-        fitting = for_blocks // (least * self.block_row + self.thread)
-        threads = self._threads(n, budget, fitting, parallel=parallel)
+        # as many threads as have room for the smallest block
+        smallest = least * self.block_row + self.thread
+        threads = 1
+        if parallel and n >= 2 * SHARED_ROWS:
+            usable = min(usable_threads(budget), n // SHARED_ROWS)
+            threads = max(1, min(usable, for_blocks // smallest))
         if threads > 1:
             for_blocks -= threads * self.thread
             free -= threads * self.thread
@@ -88,8 +103,11 @@ class Cost:
         if self.piece_row == 0:
             return Plan(max(1, n), block, threads)
 
-        piece_bytes = min(PIECE_BYTES * threads, free - threads * block * self.block_row)
-        return Plan(max(least, piece_bytes // self.piece_row), block, threads)
+        # a piece has what the blocks leave
+        left = free - threads * block * self.block_row
+        piece_bytes = min(PIECE_BYTES * threads, left)
+        piece = max(least, piece_bytes // self.piece_row)
+        return Plan(piece, block, threads)
 
     def _refuse_small(self, budget: Budget, least: int) -> None:
         """Raise if the memory does not hold the smallest block."""
@@ -102,12 +120,6 @@ class Cost:
             "landmarks."
         )
 
-    def _threads(self, n: int, budget: Budget, fitting: int, *, parallel: bool) -> int:
-        """Return how many threads share n rows, of which the memory allows `fitting`."""
-        if not parallel or n < 2 * SHARED_ROWS:
-            return 1
-        return max(1, min(usable_threads(budget), fitting, n // SHARED_ROWS))
-
 
 # Running blocks in order
 
@@ -118,6 +130,7 @@ def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> It
         yield from map(function, items)
         return
 
+    # results are used in the order of the items, so that threads change no sum
     waiting: deque[Future[R]] = deque()
     pool = ThreadPoolExecutor(threads, initializer=mark_worker_thread)
     with one_blas_thread(), pool:
@@ -137,8 +150,9 @@ def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> It
 def run_blocks(function: Callable[[slice], R], n: int, plan: Plan) -> Iterator[R]:
     """Yield function(block) for slices that cover range(n), in order."""
     blocks = plan.cut(n)
-    threads = plan.threads if len(blocks) > 1 else 1
-    return in_order(function, blocks, threads)
+    if len(blocks) == 1:
+        return map(function, blocks)
+    return in_order(function, blocks, plan.threads)
 
 
 class Wide(Protocol):
@@ -198,11 +212,8 @@ class Task(ABC):
     def plan(self, rows: PlannedRows, streamed: bool) -> Plan:
         """Return the sizes of a pass over rows; `streamed` if rows or results go through files."""
 
-    def fuse(self, template: Array, n: int) -> Callable[[Array, Array], bool] | None:  # noqa: ARG002
-        """Return a function that writes the results of a whole piece, or None.
-
-        (piece, out) ↦ whether `out` was filled, by one kernel of a GPU.
-        """
+    def fuse(self, template: Array, n: int) -> FusedFunction | None:  # noqa: ARG002
+        """Return a function that writes the results of a whole piece, where there is one."""
         return None
 
 
@@ -215,7 +226,7 @@ class BlockTask(Task):
 
     name: str
     function: BlockFunction
-    shared: Any = None
+    shared: object = None
     size: int = 2**14
     finite: bool = False
 
@@ -259,8 +270,9 @@ class PairTask(ABC):
             columns = [take(part, at.columns) for part in lower]
             return at.times * self.evaluate(rows, columns)
 
-        same = upper is lower
-        tiles = list(_tiles(upper[0].shape[0], lower[0].shape[0], same=same))
+        n_rows = upper[0].shape[0]
+        n_columns = lower[0].shape[0]
+        tiles = list(_tiles(n_rows, n_columns, same=upper is lower))
         threads = 1
         if len(tiles) > 1 and is_numpy(upper[0]):
             threads = usable_threads(self.budget)

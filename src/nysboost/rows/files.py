@@ -61,7 +61,9 @@ def no_room_error(path: Path, size: int | None, error: OSError) -> OSError:
     free = shutil.disk_usage(folder).free
     if error.errno == errno.EFBIG:
         limit = _size_limit()
-        most = "" if limit is None else f" of {format_bytes(limit)}"
+        most = ""
+        if limit is not None:
+            most = f" of {format_bytes(limit)}"
         says = f"A limit on the size of a file{most} stopped it: raise the limit (ulimit -f)"
     elif size is None:
         says = f"The disk is full: it has {format_bytes(free)} free. {MAKE_ROOM}"
@@ -77,8 +79,11 @@ def _size_limit() -> int | None:
         import resource
     except ImportError:  # on Windows
         return None
+
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    return None if limit == resource.RLIM_INFINITY else limit
+    if limit == resource.RLIM_INFINITY:
+        return None
+    return limit
 
 
 # Files that are complete or not there
@@ -125,7 +130,10 @@ def atomic_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
 
 def write_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[np.generic]) -> None:
     """Write arrays as an .npz file, whose comment says which version made it."""
-    method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    method = zipfile.ZIP_STORED
+    if compressed:
+        method = zipfile.ZIP_DEFLATED
+
     with atomic_file(path, "The array") as file, zipfile.ZipFile(file, "w", method) as archive:
         archive.comment = SOFTWARE.encode()
         for name, array in arrays.items():
@@ -152,7 +160,9 @@ def as_path(path: object) -> Path:
 
 def real_place(path: Path) -> Path:
     """Return where a file goes: what a symbolic link points to, not the link."""
-    return path.resolve() if path.is_symlink() else path
+    if path.is_symlink():
+        return path.resolve()
+    return path
 
 
 def refuse_no_place(path: Path) -> None:

@@ -16,6 +16,9 @@ T = TypeVar("T")
 GroupedBlock: TypeAlias = tuple[Indices, Array]
 """The number of each row's group, in rising order, and a table of as many rows."""
 
+GroupFunction: TypeAlias = Callable[[Item, Array], T]
+"""(item, rows of its group) ↦ result."""
+
 
 def sort_by_group(numbers: Indices, table: Array) -> GroupedBlock:
     """Return the rows of a table sorted by their groups; equal ones keep their order."""
@@ -25,29 +28,31 @@ def sort_by_group(numbers: Indices, table: Array) -> GroupedBlock:
 
 def cut_blocks(blocks: Sequence[GroupedBlock], bounds: Indices) -> list[list[GroupedBlock]]:
     """Return the rows of the groups between one bound and the next, without empty blocks."""
-    parts: list[list[GroupedBlock]] = [[] for _ in range(len(bounds) - 1)]
+    parts: list[list[GroupedBlock]] = [[] for _ in bounds[1:]]
 
     for numbers, table in blocks:
         cuts = np.searchsorted(numbers, bounds).tolist()
         for part, (start, stop) in zip(parts, pairwise(cuts), strict=True):
-            if start < stop:
-                part.append((numbers[start:stop], table[start:stop, :]))
+            if start == stop:
+                continue
+            rows = table[start:stop, :]
+            part.append((numbers[start:stop], rows))
 
     return parts
 
 
 def apply_to_groups(
-    function: Callable[[Item, Array], T], items: Sequence[Item], blocks: Sequence[GroupedBlock]
+    function: GroupFunction[Item, T], items: Sequence[Item], blocks: Sequence[GroupedBlock]
 ) -> list[T | None]:
     """Return function(item, rows of its group) for each item; None for a group without rows."""
-    results: list[T | None] = []
     each_group = np.arange(len(items) + 1)
+    groups = cut_blocks(blocks, each_group)
 
-    for item, parts in zip(items, cut_blocks(blocks, each_group), strict=True):
-        if parts:
-            table = stack_tables([rows for _, rows in parts])
-            results.append(function(item, table))
-        else:
+    results: list[T | None] = []
+    for item, parts in zip(items, groups, strict=True):
+        if not parts:
             results.append(None)
-
+            continue
+        table = stack_tables([rows for _, rows in parts])
+        results.append(function(item, table))
     return results

@@ -20,42 +20,59 @@ from nysboost.numerics.arrays import Array, library
 T = TypeVar("T")
 
 
-def is_lazy(values: object) -> TypeGuard[Any]:
+LazyTable: TypeAlias = Any
+"""A Dask array or data frame, or values that may be one; Dask has no types."""
+
+Delayed: TypeAlias = Any
+"""A value that Dask has not computed yet, or its name in the graph."""
+
+LabelArray: TypeAlias = NDArray[Any]
+"""An array of numbers, text or other objects."""
+
+
+def is_lazy(values: object) -> TypeGuard[LazyTable]:
     """Whether values are computed when they are asked for: Dask's, which is not imported here."""
     return library(values) in ("dask", "dask_expr")
 
 
-def gather(values: T, like: Any = None) -> T:
+def gather(values: T, like: object = None) -> T:
     """Return values that are lazy as an array in memory, unless `like` is lazy itself."""
-    found: T = values.compute() if is_lazy(values) and not is_lazy(like) else values
-    return found
+    if not is_lazy(values) or is_lazy(like):
+        return values
+    computed: T = values.compute()
+    return computed
 
 
-def map_rows(values: Any, function: Callable[[Array], Array], dtype: Any) -> Any:
+def map_rows(values: LazyTable, function: Callable[[Array], Array], dtype: object) -> LazyTable:
     """Return a function of each row of a table, shape (n,): lazy where the table is."""
     if not is_lazy(values):
         return function(values)
     return values.map_blocks(function, drop_axis=1, dtype=dtype)
 
 
-def label_largest(scores: Any, labels: NDArray[Any]) -> NDArray[Any]:
+def label_largest(scores: LazyTable, labels: LabelArray) -> LabelArray:
     """Return the label of the largest score of each row, shape (n,)."""
 
-    def label(block: Array) -> NDArray[Any]:
-        largest: NDArray[Any] = labels[np.argmax(block, axis=1)]
+    def label(block: Array) -> LabelArray:
+        largest: LabelArray = labels[np.argmax(block, axis=1)]
         return largest
 
-    found: NDArray[Any] = map_rows(scores, label, labels.dtype)
+    found: LabelArray = map_rows(scores, label, labels.dtype)
     return found
 
 
 def code_table(
-    X: Any, function: Callable[..., Array], width: int, *shared: Any, meta: Any = None
-) -> Any:
+    X: LazyTable,
+    function: Callable[..., Array],
+    width: int,
+    *shared: object,
+    meta: Array | None = None,
+) -> LazyTable:
     """Return function(part, *shared) of each part of a lazy table or array, of `width` columns."""
     if meta is None:
         meta = np.empty((0, width))
     nodes = [as_node(value, "codes") for value in shared]
+
     if hasattr(X, "map_partitions"):
         return X.map_partitions(function, *nodes, meta=meta)
     chunks = (X.chunks[0], (width,))
@@ -63,13 +80,13 @@ def code_table(
 
 
 def code_parts(
-    X: Any,
+    X: LazyTable,
     function: Callable[..., Array],
     lengths: Sequence[int],
     width: int,
-    of_parts: Sequence[Any],
-    *shared: Any,
-) -> Any:
+    of_parts: Sequence[object],
+    *shared: object,
+) -> LazyTable:
     """Return function(part, its own value, *shared) of each part of a lazy table, side by side.
 
     Parts have so many rows as `lengths` says, and the results `width` columns of floats.
@@ -79,22 +96,30 @@ def code_parts(
 
     nodes = [as_node(value, "codes") for value in shared]
     call = delayed(function)
+
     blocks = []
-    for part, own, n in zip(np.ravel(X.to_delayed()), of_parts, lengths, strict=True):
+    for part, own, n in zip(delayed_parts(X), of_parts, lengths, strict=True):
         coded = call(part, as_node(own, "part"), *nodes)
-        blocks.append(da.from_delayed(coded, (n, width), dtype=np.float64))
+        block = da.from_delayed(coded, (n, width), dtype=np.float64)
+        blocks.append(block)
     return da.concatenate(blocks)
 
 
-def compute_parts(X: Any, function: Callable[[Any], T]) -> list[T]:
+def compute_parts(X: LazyTable, function: Callable[[LazyTable], T]) -> list[T]:
     """Return function(part) of each part of a lazy table or array, computed where it is."""
     import dask
 
-    parts = np.ravel(X.to_delayed())
-    return list(dask.compute(*[dask.delayed(function)(part) for part in parts]))
+    call = dask.delayed(function)
+    results = [call(part) for part in delayed_parts(X)]
+    return list(dask.compute(*results))
 
 
-def as_node(value: Any, what: str) -> Any:
+def delayed_parts(X: LazyTable) -> list[Delayed]:
+    """Return the parts of a lazy table, or the chunks of an array of one column of them."""
+    return list(np.ravel(X.to_delayed()))
+
+
+def as_node(value: object, what: str) -> Delayed:
     """Return a value as one node of the graph, which each worker fetches once."""
     from dask.delayed import delayed
 
@@ -120,8 +145,9 @@ def find_map(array: object) -> MemoryMap | None:
     """Return the memory map that the array is, or is a view of; None if it is not in a file."""
     owner = array
     while isinstance(owner, np.ndarray):
-        if isinstance(owner.base, mmap.mmap):
-            return owner if isinstance(owner, np.memmap) else None
+        in_file = isinstance(owner.base, mmap.mmap)
+        if in_file and isinstance(owner, np.memmap):
+            return owner
         owner = owner.base
     return None
 
@@ -131,6 +157,7 @@ def release_pages(array: NDArray[np.generic]) -> None:
     owner = find_map(array)
     if owner is None or owner.mode == "c" or array.size == 0:
         return
+
     file = owner.base
     if not isinstance(file, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
         return
@@ -138,5 +165,6 @@ def release_pages(array: NDArray[np.generic]) -> None:
     # the array's bytes, counted from the start of the map, and from the start of a page
     origin, _ = byte_bounds(np.frombuffer(file, dtype=np.uint8))
     low, high = byte_bounds(array)
-    first = (low - origin) // mmap.PAGESIZE * mmap.PAGESIZE
+    first_page = (low - origin) // mmap.PAGESIZE
+    first = first_page * mmap.PAGESIZE
     file.madvise(mmap.MADV_DONTNEED, first, high - origin - first)

@@ -103,6 +103,7 @@ class ArrayOutput(Output):
         file = find_map(self.out)
         if file is None or file.mode == "c" or file.filename is None:
             return
+
         path = Path(file.filename)
         if path.is_file():  # it may have been removed since it was mapped
             with path.open("r+b") as handle:
@@ -155,7 +156,7 @@ class StoreOutput(Output):
             self.out[start:stop, :] = values
         except (OSError, RuntimeError) as error:  # HDF5 raises either
             self._failed = True
-            says = error.strerror if isinstance(error, OSError) and error.strerror else error
+            says = getattr(error, "strerror", None) or error
             msg = f"Rows {start} to {stop - 1} could not be written to out: {says}"
             raise OSError(msg) from error
 
@@ -210,19 +211,24 @@ class NpyOutput(Output):
             self._file = self._opened.enter_context(beside.open("xb"))
         except OSError as error:
             raise files.write_error(self.path, "The features", error) from error
+
         try:
             self._write_header(self._n)
             self._start = self._file.tell()
-            files.reserve(self._file.fileno(), self._start + self._n * self._row_bytes, self.path)
+            size = self._start + self._n * self._row_bytes
+            files.reserve(self._file.fileno(), size, self.path)
         except OSError:
             self.abandon()
             raise
 
     def _write_header(self, n: int) -> None:
         # NumPy leaves room for any number of rows, so the header can be written again
-        descr = np.lib.format.dtype_to_descr(self._dtype)
-        fields = {"descr": descr, "fortran_order": False, "shape": (n, self.n_columns)}
-        np.lib.format.write_array_header_1_0(self._file, fields)
+        header = {
+            "descr": np.lib.format.dtype_to_descr(self._dtype),
+            "fortran_order": False,
+            "shape": (n, self.n_columns),
+        }
+        np.lib.format.write_array_header_1_0(self._file, header)
 
     def _put(self, rows: Array) -> None:
         try:
@@ -236,10 +242,12 @@ class NpyOutput(Output):
 
     def finish(self) -> Array:
         """Give the file its name, and return a memory map of it."""
-        self._file.truncate(self._start + self.written * self._row_bytes)
+        size = self._start + self.written * self._row_bytes
+        self._file.truncate(size)
         self._file.seek(0)
         self._write_header(self.written)
         self._opened.close()
+
         features: Array = np.load(self.path, mmap_mode="r")
         return features
 
@@ -249,23 +257,26 @@ class NpyOutput(Output):
             self._opened.__exit__(*sys.exc_info())
 
 
-def make_output(out: Any, n: int | None, n_columns: int, template: Array) -> Output:
+def make_output(out: Store | None, n: int | None, n_columns: int, template: Array) -> Output:
     """Turn `out`, None, an array, a store or a .npy path, into an output; n may be None."""
     if isinstance(out, str | os.PathLike):
         return _make_file(Path(out), n, n_columns, template)
     if out is None:
         if n is None:
             return GrowingOutput(n_columns, template)
-        return ArrayOutput(empty((n, n_columns), template), n_columns, template)
+        new = empty((n, n_columns), template)
+        return ArrayOutput(new, n_columns, template)
 
     _refuse_unfit(out, n, n_columns, template)
     if hasattr(out, "chunks"):
         return StoreOutput(out, n_columns, template)
 
+    # an array, which is filled where it lies
     there = describe_location(out)
     here = describe_location(template)
     if there != here:
         raise ValueError(f"out is {there}, but the features are {here}.")
+
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
         raise ValueError(msg)
@@ -284,11 +295,14 @@ def _make_file(path: Path, n: int | None, n_columns: int, template: Array) -> Np
 def _refuse_unfit(out: Store, n: int | None, n_columns: int, template: Array) -> None:
     """Raise if `out` has another shape or dtype than the features, or is no array or store."""
     shape = tuple(getattr(out, "shape", ()))
+    rows: object = n
+    if n is None:
+        rows = "number of rows"
     if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
-        rows = "number of rows" if n is None else n
         raise ValueError(
             f"out has shape {shape}, but the features have shape ({rows}, {n_columns})."
         )
+
     if not hasattr(out, "dtype") or isinstance(out, np.ma.MaskedArray):
         msg = f"out is a {type(out).__name__}; an array, an HDF5 or Zarr array or a path is needed."
         raise TypeError(msg)

@@ -28,7 +28,8 @@ from nysboost.rows.checks import (
     refuse_non_finite,
     refuse_wrong_shape,
 )
-from nysboost.rows.dask_rows import DaskRows, recognise_dask, survey_rows
+from nysboost.rows.dask_rows import DaskRows, recognise_dask
+from nysboost.rows.dask_survey import survey_rows
 from nysboost.rows.driver import scan_size
 from nysboost.rows.iterated_rows import IteratedRows
 from nysboost.rows.lazy import find_map, is_lazy
@@ -59,7 +60,10 @@ def make_rows(X: Given, *, name: str = "X") -> ArrayRows:
         X = _to_array(X, name)
     refuse_wrong_shape(X, name)
     refuse_empty(X, name)
-    return StoredRows(X) if stored else ArrayRows(X)
+
+    if stored:
+        return StoredRows(X)
+    return ArrayRows(X)
 
 
 def _to_array(X: Given, name: str) -> Given:
@@ -100,11 +104,12 @@ def scan_rows(X: Given, *, name: str = "X") -> Rows:
         return survey_rows(rows, (PROBE_ROWS, MEDIAN_ROWS))
 
     # a store is not read again for the rows on which kernels and bandwidths are looked at
-    probes = spaced_indices(rows.n, PROBE_ROWS), spaced_indices(rows.n, MEDIAN_ROWS)
-    spread = np.union1d(*probes)
-    sizes = np.zeros(rows.n_features)
+    for_kernels = spaced_indices(rows.n, PROBE_ROWS)
+    for_bandwidths = spaced_indices(rows.n, MEDIAN_ROWS)
+    spread = np.union1d(for_kernels, for_bandwidths)
     held = []
 
+    sizes = np.zeros(rows.n_features)
     start = 0
     for stored in rows.pieces(scan_size(rows)):
         piece = as_float(stored)
@@ -118,9 +123,10 @@ def scan_rows(X: Given, *, name: str = "X") -> Rows:
             held.append(piece[here - start])
         start = stop
 
-    if not held:
-        return replace(rows, sizes=sizes)
-    return replace(rows, sizes=sizes, held=(spread, np.concatenate(held)))
+    rows = replace(rows, sizes=sizes)
+    if held:
+        rows = replace(rows, held=(spread, np.concatenate(held)))
+    return rows
 
 
 def is_external(X: Given) -> bool:
@@ -142,8 +148,11 @@ def _refuse_closed(X: Given, name: str) -> None:
 
 def to_table(X: Given, *, name: str = "X") -> Given:
     """Return what lies in memory as an array, or a sparse matrix or data frame as it is."""
-    array = X if is_sparse(X) else to_numbers(X, name)
+    array = X
+    if not is_sparse(X):
+        array = to_numbers(X, name)
     refuse_wrong_shape(array, name)
+
     if hasattr(X, "columns"):
         return X
     return array
@@ -165,9 +174,11 @@ def to_numbers(X: Given, name: str) -> NDArray[Any]:
 
     if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
         return array
+
     if array.ndim == 0 and array.dtype.kind in "OSU":  # a dictionary, or the name of a file
         said = f"{name} is a {type(X).__name__} ({X!r:.60}), and not a table"
         raise TypeError(f"{said}: pass an array or a data frame with its content.")
+
     if array.dtype.kind == "V":
         raise ValueError(
             f"{name} is an array of records: turn these into columns first, with "
@@ -182,6 +193,7 @@ def _refuse_dates(X: Given, name: str) -> None:
     dtypes: Given = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
     if not hasattr(dtypes, "__iter__"):
         dtypes = [getattr(X, "dtype", None)]
+
     if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
         raise ValueError(
             f"{name} has dates or durations, which become numbers once you choose a unit and "

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,8 +27,14 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.budget import slices
 from nysboost.rows.checks import refuse_non_finite, refuse_unequal
-from nysboost.rows.driver import BlockFunction, PairTask, Plan, Task, run_blocks
-from nysboost.rows.groups import GroupedBlock, apply_to_groups, cut_blocks, sort_by_group
+from nysboost.rows.driver import BlockFunction, Merge, PairTask, Plan, Result, Task, run_blocks
+from nysboost.rows.groups import (
+    GroupedBlock,
+    GroupFunction,
+    apply_to_groups,
+    cut_blocks,
+    sort_by_group,
+)
 from nysboost.rows.outputs import Output, make_output
 from nysboost.rows.sizes import ENDLESS
 
@@ -81,7 +86,7 @@ class RowStream(ABC):
         """Whether writing to the array would change these rows."""
         return False
 
-    def map(self, task: Task, columns: int, *aligned: Array, out: Any = None) -> Array:
+    def map(self, task: Task, columns: int, *aligned: Array, out: object = None) -> Array:
         """Return the task's results for all blocks of rows, stacked: shape (n, columns).
 
         Parameters
@@ -100,9 +105,10 @@ class RowStream(ABC):
             return self._map_into(ready, columns, out)
 
         plan = task.plan(self, streamed=not self.in_memory)
-        return stack_tables(list(self._results(ready, plan)))
+        tables = list(self._results(ready, plan))
+        return stack_tables(tables)
 
-    def fold(self, task: Task, merge: Callable[[T, T], T], *aligned: Array) -> T:
+    def fold(self, task: Task, merge: Merge[T], *aligned: Array) -> T:
         """Return the task's results for all blocks of rows, merged in the order of the rows."""
         ready = self._prepare(task, aligned)
         plan = task.plan(self, streamed=not self.in_memory)
@@ -122,7 +128,8 @@ class RowStream(ABC):
             raise ValueError("out shares memory with X: pass an array with its own memory.")
 
         output = make_output(out, self.n, columns, dense(self.template))
-        plan = ready.task.plan(self, streamed=not (self.in_memory and output.in_memory))
+        in_memory = self.in_memory and output.in_memory
+        plan = ready.task.plan(self, streamed=not in_memory)
 
         output.begin()
         try:
@@ -138,11 +145,13 @@ class RowStream(ABC):
 
         for start, piece in self._numbered_pieces(plan.piece):
             space = output.room(piece.shape[0])
-            if fused is None or not fused(as_float(piece), space):
-                deque(ready.run(piece, start, plan, space), maxlen=0)
+            is_filled = fused is not None and fused(as_float(piece), space)
+            if not is_filled:
+                for _ in ready.run(piece, start, plan, space):
+                    pass
             output.write(space)
 
-    def _results(self, ready: _PreparedTask, plan: Plan) -> Iterator[Any]:
+    def _results(self, ready: _PreparedTask, plan: Plan) -> Iterator[Result]:
         """Yield the task's result for each block of rows, in order."""
         for start, piece in self._numbered_pieces(plan.piece):
             yield from ready.run(piece, start, plan)
@@ -186,7 +195,7 @@ class Rows(RowStream):
     def group(
         self,
         task: Task,
-        function: Callable[[Item, Array], T],
+        function: GroupFunction[Item, T],
         items: Sequence[Item],
         *aligned: Array,
     ) -> list[T | None]:
@@ -204,8 +213,8 @@ class Rows(RowStream):
         """Return the task's results for each block, sorted by groups and cut at `bounds`."""
         ready = self._prepare(task, aligned)
         plan = task.plan(self, streamed=not self.in_memory)
-        results = self._results(ready, plan)
-        return cut_blocks([sort_by_group(*result) for result in results], bounds)
+        sorted_blocks = [sort_by_group(*result) for result in self._results(ready, plan)]
+        return cut_blocks(sorted_blocks, bounds)
 
     def fold_pairs(self, task: PairTask, *aligned: Array) -> Floats:
         """Return the sum of the task's results for all tiles of the n×n matrix of pairs of rows."""
@@ -238,13 +247,13 @@ class _PreparedTask:
 
     def run(
         self, piece: Array, start: int, plan: Plan, space: Array | None = None
-    ) -> Iterator[Any]:
+    ) -> Iterator[Result]:
         """Yield the results for the blocks of a piece, whose first row has the number `start`.
 
         With `space`, of as many rows as the piece, results are written there.
         """
 
-        def work(at: slice) -> Any:
+        def work(at: slice) -> Result:
             rows = slice(start + at.start, start + at.stop)
             block = convert_like(self.template, as_float(take(piece, at)))
             if self.task.finite:

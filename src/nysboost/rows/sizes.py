@@ -4,7 +4,8 @@ from __future__ import annotations
 
 WAITING = 4  # results for each thread that may wait until they are used in the order of the rows
 ENDLESS = 2**30  # rows that are assumed where only the end of a stream tells their number
-TILE_ROWS, TILE_COLS = 512, 4096  # pairs of rows in a tile, 16 MB: sums over it cost nothing
+TILE_ROWS = 512  # rows of a tile of pairs
+TILE_COLS = 4096  # columns of it; both together 16 MB: sums over a tile cost nothing
 SCAN_BYTES = 64 * 2**20  # a scan holds this much: more than reads cost, less than memory
 FEW_ROWS = 4  # so many rows of one chunk, or fewer, are read one by one
 PROBE_ROWS = 256  # rows, spread evenly, on which a kernel is looked at before any work is done

@@ -11,7 +11,8 @@ import numpy as np
 from nysboost.numerics.arrays import Array, Indices, as_float
 from nysboost.numerics.budget import slices
 from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.sizes import FEW_ROWS, SCAN_BYTES, STORED_ROWS
+from nysboost.rows.driver import scan_size
+from nysboost.rows.sizes import FEW_ROWS, STORED_ROWS
 
 
 class StoredRows(ArrayRows):
@@ -23,13 +24,12 @@ class StoredRows(ArrayRows):
     @property
     def chunk(self) -> int:
         """Number of rows that the store reads together."""
-        chunks = self.data.chunks
-        rows: int | Sequence[int] = chunks[0] if chunks else STORED_ROWS
-        longest = max(rows) if isinstance(rows, Sequence) else rows
-
-        # a chunk may be a whole column
-        most = max(1, SCAN_BYTES // (8 * self.n_features))
-        return min(most, int(longest))
+        rows: int | Sequence[int] = STORED_ROWS
+        if self.data.chunks:
+            rows = self.data.chunks[0]
+        if isinstance(rows, Sequence):
+            rows = max(rows)
+        return min(int(rows), scan_size(self))  # a chunk may be a whole column
 
     @cached_property
     def template(self) -> Array:
@@ -45,7 +45,8 @@ class StoredRows(ArrayRows):
             return held
 
         wanted, places = np.unique(indices, return_inverse=True)
-        found = np.empty((len(wanted), self.n_features), self.take(slice(0, 0)).dtype)
+        no_rows = self.take(slice(0, 0))
+        found = np.empty((len(wanted), self.n_features), no_rows.dtype)
         for at in self._reads(wanted):
             rows = wanted[at]
             together = np.asarray(self.data[rows[0] : rows[-1] + 1])
@@ -62,8 +63,10 @@ class StoredRows(ArrayRows):
 
         start = 0
         for stop in stops:
-            count = stop - start
-            yield from slices(start, stop, 1 if count <= FEW_ROWS else count)
+            if stop - start <= FEW_ROWS:
+                yield from slices(start, stop, 1)
+            else:
+                yield slice(start, stop)
             start = stop
 
     def pieces(self, size: int) -> Iterator[Array]:

@@ -1,0 +1,100 @@
+"""The first look at the rows of a Dask collection: one pass over the chunks, on the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import inf
+
+import numpy as np
+
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    as_float,
+    column_sizes,
+    describe_location,
+    stack_tables,
+)
+from nysboost.numerics.budget import spaced_indices
+from nysboost.rows.checks import refuse_non_finite
+from nysboost.rows.dask_rows import NO_VALUES, DaskRows, merge_on_workers, rows_of_chunk
+from nysboost.rows.lazy import as_node, delayed_parts
+
+HELD_BYTES = 2**27  # so few bytes come here with the scan: some methods take few rows often
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a scan finds in chunks: largest values, the first bad chunk, and sampled rows.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (d,)
+        The largest absolute value of each column, NaN if there is a NaN.
+    bad_chunk : float
+        The first chunk with NaN or infinity; infinity if there is none.
+    found : array of shape (s, d)
+        The rows that were asked for.
+    """
+
+    sizes: Floats
+    bad_chunk: float
+    found: Array
+
+
+def survey_rows(rows: DaskRows, samples: Sequence[int]) -> DaskRows:
+    """Read every chunk once, and hold the rows of evenly spread samples of these sizes."""
+    rows = rows.count()
+    held = _rows_to_hold(rows, samples)
+
+    positions = as_node(rows.positions(held), "positions")
+    scans = rows.send(_scan_chunk, "survey-rows", None, NO_VALUES, local=positions)
+    scan: Scan = merge_on_workers(delayed_parts(scans), _merge_scans)
+
+    if scan.bad_chunk < inf:
+        bad = int(scan.bad_chunk)
+        values = as_float(rows.data.blocks[bad].compute())
+        refuse_non_finite(values, int(rows.starts[bad]), rows.name)
+
+    said = describe_location(rows.template)
+    real = describe_location(scan.found)
+    if real != said:
+        raise ValueError(
+            f"Dask says that {rows.name} has chunks like {said}, but one is {real}. Pass meta= "
+            f"when the array is made, or make NumPy arrays: {rows.name}.map_blocks(numpy.asarray). "
+            "Dask arrays of PyTorch tensors are not supported."
+        )
+    return replace(rows, sizes=scan.sizes, held=(held, scan.found))
+
+
+def _rows_to_hold(rows: DaskRows, samples: Sequence[int]) -> Indices:
+    """Return the numbers of the rows that a scan brings here: all of a small table."""
+    size = rows.n * rows.n_features * rows.template.dtype.itemsize
+    if size <= HELD_BYTES:
+        return np.arange(rows.n)
+    spread = [spaced_indices(rows.n, count) for count in (1, *samples)]
+    return reduce(np.union1d, spread)
+
+
+def _scan_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Scan:
+    """Scan a chunk once: one task does all, so that no chunk has to travel to another."""
+    sizes = np.zeros(chunk.shape[1])
+    if chunk.shape[0]:
+        sizes = column_sizes(as_float(chunk))
+
+    bad_chunk: float = block_id[0]
+    if np.isfinite(sizes).all():
+        bad_chunk = inf
+    return Scan(sizes, bad_chunk, rows_of_chunk(chunk, local, block_id))
+
+
+def _merge_scans(upper: Scan, lower: Scan) -> Scan:
+    """Return the scan of the chunks of both."""
+    return Scan(
+        np.maximum(upper.sizes, lower.sizes),
+        min(upper.bad_chunk, lower.bad_chunk),
+        stack_tables([upper.found, lower.found]),
+    )
