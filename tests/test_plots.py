@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.linear_model import BayesianRidge
 
 import nysboost as nb
 from nysboost import plots
@@ -35,13 +36,13 @@ def regressor(rows):
 def test_intervals_are_counted_and_drawn(regressor, rows):
     X, y = (part[160:] for part in rows)
     shown = plots.IntervalDisplay.from_estimator(regressor, X, y)
-    mean, std = regressor.predict(X, return_std=True)
-    inside = np.mean(np.abs(mean - y) <= 1.6448536 * std)
+    lower, upper = regressor.predict_interval(X, 0.9)
+    inside = np.mean((lower <= y) & (y <= upper))
     assert shown.ax_.get_title() == f"90 % intervals contain {100 * inside:.0f} % of 80 rows"
-    again = shown.plot(interval=0.5, ax=shown.ax_.figure.add_subplot())
+    again = plots.IntervalDisplay.from_estimator(regressor, X, y, interval=0.5)
     assert again.ax_.get_title().startswith("50 %")
     with pytest.raises(ValueError, match="between 0 and 1, but interval=90"):
-        shown.plot(interval=90)
+        plots.IntervalDisplay.from_estimator(regressor, X, y, interval=90)
     with pytest.raises(TypeError, match="CalibrationDisplay is for classifiers"):
         plots.IntervalDisplay.from_estimator(nb.NystroemClassifier(), X, y > 0)
 
@@ -65,7 +66,27 @@ def test_coverage_of_normal_errors_is_what_is_claimed():
     rng = np.random.default_rng(1)
     truth = rng.normal(size=20_000)
     shown = plots.CoverageDisplay.from_predictions(truth, np.zeros_like(truth), np.ones_like(truth))
-    np.testing.assert_allclose(shown.covered_[[0, 4, 8]], (0.1, 0.5, 0.9), atol=0.01)
+    np.testing.assert_allclose(shown.covered[[0, 4, 8]], (0.1, 0.5, 0.9), atol=0.01)
+
+
+def test_coverage_of_a_regressor_is_that_of_its_intervals_and_not_of_normal_ones():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1500, 1))
+    y = X[:, 0] + rng.exponential(size=1500) ** 2
+    model = nb.NystroemRegressor(5, **QUICK | {"local": False}).fit(X[:1000], y[:1000])
+    shown = plots.CoverageDisplay.from_estimator(model, X[1000:], y[1000:])
+    assert np.abs(shown.covered - plots.CLAIMED).max() < 0.08
+    mean, std = model.predict(X[1000:], return_std=True)
+    normal = plots.CoverageDisplay.from_predictions(y[1000:], mean, std)
+    assert normal.covered[4] > 0.7
+
+
+def test_other_regressors_with_standard_deviations_have_normal_intervals(rows):
+    X, y = rows
+    model = BayesianRidge().fit(X, y)
+    shown = plots.IntervalDisplay.from_estimator(model, X, y)
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(shown.upper, mean + 1.6448536 * std)
 
 
 def test_error_falls_with_landmarks_of_transformers_and_learners(rows):

@@ -7,12 +7,12 @@ classifier, and `PartialDependenceDisplay` for the effect of features.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibrationDisplay
@@ -44,68 +44,27 @@ def _new_axes(count: int, **how: Any) -> Any:
 
 
 @dataclass
-class _Predictions:
-    """Predictions with standard deviations, which final classes draw."""
-
-    y_true: Floats
-    y_pred: Floats
-    y_std: Floats
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Any = None) -> Self:
-        """Draw the predictions of a fitted regressor that has ``predict(X, return_std=True)``.
-
-        Parameters
-        ----------
-        estimator : NystroemRegressor
-            A fitted regressor of one target.
-        X : array-like or data frame of shape (n, d)
-            Rows, best those that were not in the fit.
-        y : array-like of shape (n,)
-            Their true values.
-        ax : matplotlib axes or None
-            Where to draw; None makes a figure.
-        """
-        if is_classifier(estimator):
-            msg = f"{cls.__name__} draws a regressor; CalibrationDisplay is for classifiers."
-            raise TypeError(msg)
-        mean, std = estimator.predict(X, return_std=True)
-        return cls.from_predictions(y, to_host(mean), to_host(std), ax=ax)
-
-    @classmethod
-    def from_predictions(
-        cls, y_true: ArrayLike, y_pred: ArrayLike, y_std: ArrayLike, *, ax: Any = None
-    ) -> Self:
-        """Draw predictions with their standard deviations, all of shape (n,)."""
-        given = [
-            check_array(column_or_1d(values), ensure_2d=False, dtype=np.float64, input_name=name)
-            for name, values in (("y_true", y_true), ("y_pred", y_pred), ("y_std", y_std))
-        ]
-        check_consistent_length(*given)
-        if (given[2] < 0).any():
-            raise ValueError("y_std has negative values, but standard deviations have none.")
-        made: Self = cls(*given).plot(ax=ax)  # type: ignore[attr-defined]
-        return made
-
-    def _draw_diagonal(self, ax: Any, values: Floats, **how: Any) -> Any:
-        """Return the axes, `ax` or those of a new figure, with the line of equal coordinates."""
-        self.ax_, ends = _new_axes(1) if ax is None else ax, (values.min(), values.max())
-        self.ax_.plot(ends, ends, "--", color="black", lw=1, zorder=3, **how)
-        return self.ax_
-
-
-class IntervalDisplay(_Predictions):
+class IntervalDisplay:
     """True values against predicted ones, each with an interval.
 
     Parameters
     ----------
-    y_true, y_pred, y_std : array of shape (n,)
-        True values, predictions, and standard deviations of an observation.
+    y_true, y_pred : array of shape (n,)
+        True values and predictions.
+    lower, upper : array of shape (n,)
+        The ends of the interval of each row.
+    interval : float
+        The share of rows that the intervals claim to contain.
 
     Attributes
     ----------
     ax_ : matplotlib axes
         Where it is drawn.
+
+    See Also
+    --------
+    CoverageDisplay : the share inside against the share claimed, at many levels.
+    nysboost.NystroemRegressor : predicts such intervals.
 
     Examples
     --------
@@ -117,39 +76,208 @@ class IntervalDisplay(_Predictions):
     '90 % intervals contain 100 % of 5 rows'
     """
 
-    def plot(self, *, interval: float = 0.9, ax: Any = None) -> Self:
-        """Draw intervals that claim to contain this share of the rows; `ax` None makes a figure."""
+    y_true: Floats
+    y_pred: Floats
+    lower: Floats
+    upper: Floats
+    interval: float = 0.9
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, interval: float = 0.9, ax: Any = None
+    ) -> Self:
+        """Draw the predictions of a fitted regressor with their intervals.
+
+        Parameters
+        ----------
+        estimator : NystroemRegressor
+            A fitted regressor of one target; of another regressor, that has
+            ``predict(X, return_std=True)``, intervals are those of normal distributions.
+        X : array-like or data frame of shape (n, d)
+            Rows, best those that were not in the fit.
+        y : array-like of shape (n,)
+            Their true values.
+        interval : float
+            The share of rows that the intervals claim to contain.
+        ax : matplotlib axes or None
+            Where to draw; None makes a figure.
+        """
         require_fraction("interval", interval)
-        reach = norm.ppf(0.5 + interval / 2) * self.y_std
-        inside = np.abs(self.y_true - self.y_pred) <= reach
-        ax = self._draw_diagonal(ax, np.concatenate([self.y_true, self.y_pred]))
-        how = {"fmt": "o", "ms": 3, "elinewidth": 0.6, "alpha": 0.6}
-        for rows, colour, label in ((inside, "C0", "inside"), (~inside, "C3", "outside")):
-            x, y = self.y_pred[rows], self.y_true[rows]
-            ax.errorbar(x, y, xerr=reach[rows], label=label, color=colour, **how)
-        title = f"{interval:.0%} intervals contain {inside.mean():.0%} of {len(inside)} rows"
-        ax.set(xlabel="predicted", ylabel="true", title=title.replace("%", " %"))
-        ax.legend()
-        return self
+        _refuse_classifiers(cls.__name__, estimator)
+        y_true = _check_column("y", y)
+        y_pred = to_host(estimator.predict(X))
+        check_consistent_length(y_true, y_pred)
+        lower, upper = _predict_ends(estimator, X, interval)
+        return cls(y_true, y_pred, lower, upper, interval).plot(ax=ax)
 
-
-class CoverageDisplay(_Predictions):
-    """The share of rows that intervals contain, against the share that they claim to.
-
-    It has what `IntervalDisplay` has, and `covered_`, array of shape (11,): the shares found at
-    claims of 10 to 99 %.
-    """
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        y_std: ArrayLike,
+        *,
+        interval: float = 0.9,
+        ax: Any = None,
+    ) -> Self:
+        """Draw predictions with the intervals of normal distributions, all of shape (n,)."""
+        require_fraction("interval", interval)
+        truth, mean, std = _check_predictions(y_true, y_pred, y_std)
+        lower, upper = _normal_ends(mean, std, interval)
+        return cls(truth, mean, lower, upper, interval).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw it; `ax` are matplotlib axes, None makes a figure."""
-        missed = np.abs(self.y_true - self.y_pred)[:, None]
-        reach = norm.ppf(0.5 + CLAIMED / 2) * self.y_std[:, None]
-        self.covered_ = np.mean(missed <= reach, axis=0)
-        ax = self._draw_diagonal(ax, np.array([0.0, 1.0]), label="perfectly calibrated")
-        ax.plot(CLAIMED, self.covered_, "o-", label="intervals")
-        ax.set(xlabel="share claimed", ylabel="share of rows inside", aspect="equal")
-        ax.legend()
+        self.ax_ = _new_axes(1) if ax is None else ax
+        _draw_diagonal(self.ax_, np.concatenate([self.y_true, self.y_pred]))
+
+        inside = (self.lower <= self.y_true) & (self.y_true <= self.upper)
+        self._draw_intervals(inside, "C0", "inside")
+        self._draw_intervals(~inside, "C3", "outside")
+
+        title = f"{self.interval:.0%} intervals contain {inside.mean():.0%} of {len(inside)} rows"
+        self.ax_.set(xlabel="predicted", ylabel="true", title=title.replace("%", " %"))
+        self.ax_.legend()
         return self
+
+    def _draw_intervals(self, rows: NDArray[np.bool_], colour: str, label: str) -> None:
+        """Draw some of the rows as points with bars."""
+        x = self.y_pred[rows]
+        # where noise is skewed, the mean may lie outside the interval
+        left = np.maximum(x - self.lower[rows], 0)
+        right = np.maximum(self.upper[rows] - x, 0)
+        self.ax_.errorbar(
+            x,
+            self.y_true[rows],
+            xerr=np.stack([left, right]),
+            fmt="o",
+            ms=3,
+            elinewidth=0.6,
+            alpha=0.6,
+            color=colour,
+            label=label,
+        )
+
+
+@dataclass
+class CoverageDisplay:
+    """The share of rows that intervals contain, against the share that they claim to.
+
+    Parameters
+    ----------
+    covered : array of shape (11,)
+        The shares found, at claims of 10 to 99 %.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+        Where it is drawn.
+
+    See Also
+    --------
+    IntervalDisplay : the intervals of one level, row by row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nysboost.plots import CoverageDisplay
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> shown = CoverageDisplay.from_predictions(y, np.zeros(500), np.ones(500))
+    >>> bool(abs(shown.covered[4] - 0.5) < 0.05)
+    True
+    """
+
+    covered: Floats
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Any = None) -> Self:
+        """Draw the coverage of a fitted regressor; parameters as in `IntervalDisplay`."""
+        _refuse_classifiers(cls.__name__, estimator)
+        truth = _check_column("y", y)
+        covered = []
+        for claim in CLAIMED.tolist():
+            lower, upper = _predict_ends(estimator, X, claim)
+            covered.append(_share_inside(truth, lower, upper))
+        return cls(np.array(covered)).plot(ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: ArrayLike, y_pred: ArrayLike, y_std: ArrayLike, *, ax: Any = None
+    ) -> Self:
+        """Draw the coverage of normal distributions; all arrays have shape (n,)."""
+        truth, mean, std = _check_predictions(y_true, y_pred, y_std)
+        covered = []
+        for claim in CLAIMED.tolist():
+            lower, upper = _normal_ends(mean, std, claim)
+            covered.append(_share_inside(truth, lower, upper))
+        return cls(np.array(covered)).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw it; `ax` are matplotlib axes, None makes a figure."""
+        self.ax_ = _new_axes(1) if ax is None else ax
+        _draw_diagonal(self.ax_, np.array([0.0, 1.0]), label="perfectly calibrated")
+        self.ax_.plot(CLAIMED, self.covered, "o-", label="intervals")
+        self.ax_.set(xlabel="share claimed", ylabel="share of rows inside", aspect="equal")
+        self.ax_.legend()
+        return self
+
+
+# Predictions with intervals
+
+
+def _refuse_classifiers(display: str, estimator: Any) -> None:
+    if is_classifier(estimator):
+        msg = f"{display} draws a regressor; CalibrationDisplay is for classifiers."
+        raise TypeError(msg)
+
+
+def _check_column(name: str, values: ArrayLike) -> Floats:
+    """Return finite numbers of shape (n,)."""
+    column = column_or_1d(values)
+    checked: Floats = check_array(column, ensure_2d=False, dtype=np.float64, input_name=name)
+    return checked
+
+
+def _check_predictions(
+    y_true: ArrayLike, y_pred: ArrayLike, y_std: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    """Return true values, means and standard deviations, (n,) each, checked."""
+    truth = _check_column("y_true", y_true)
+    mean = _check_column("y_pred", y_pred)
+    std = _check_column("y_std", y_std)
+    check_consistent_length(truth, mean, std)
+    if (std < 0).any():
+        raise ValueError("y_std has negative values, but standard deviations have none.")
+    return truth, mean, std
+
+
+def _predict_ends(estimator: Any, X: Any, claim: float) -> tuple[Floats, Floats]:
+    """Return the ends of the intervals that claim to contain a share of the rows, (n,) each."""
+    if hasattr(estimator, "predict_interval"):
+        lower, upper = estimator.predict_interval(X, claim)
+        return to_host(lower), to_host(upper)
+    mean, std = estimator.predict(X, return_std=True)
+    return _normal_ends(to_host(mean), to_host(std), claim)
+
+
+def _normal_ends(mean: Floats, std: Floats, claim: float) -> tuple[Floats, Floats]:
+    """Return the ends of central intervals of normal distributions, (n,) each."""
+    reach = norm.ppf(0.5 + claim / 2) * std
+    return mean - reach, mean + reach
+
+
+def _share_inside(truth: Floats, lower: Floats, upper: Floats) -> float:
+    inside = (lower <= truth) & (truth <= upper)
+    return float(inside.mean())
+
+
+def _draw_diagonal(ax: Any, values: Floats, **how: Any) -> None:
+    """Draw the line of equal coordinates, as long as the range of the values."""
+    ends = [values.min(), values.max()]
+    ax.plot(ends, ends, "--", color="black", lw=1, zorder=3, **how)
+
+
+# Errors
 
 
 @dataclass
@@ -191,7 +319,8 @@ class ErrorPathDisplay:
         self.ax_ = _new_axes(1) if ax is None else ax
         for name, errors in self.errors.items():
             line = "--" if name.startswith("ensemble") else "-"
-            self.ax_.semilogy(np.arange(1, len(errors) + 1), errors, line, label=name)
+            n_learners = np.arange(1, len(errors) + 1)
+            self.ax_.semilogy(n_learners, errors, line, label=name)
         self.ax_.set(xlabel="number of learners", ylabel="relative error")
         self.ax_.legend()
         return self
@@ -254,35 +383,68 @@ class LandmarksDisplay:
         axes : pair of matplotlib axes or None
             Where to draw; None makes a figure.
         """
-        learns = y is not None and hasattr(estimator, "predict")
-        measure, rows, targets = "relative error of the kernel matrix", X, y
-        if learns:
-            measure = "log loss" if is_classifier(estimator) else "root mean squared error"
-            score = get_scorer(f"neg_{measure.replace(' ', '_')}")
-            rows, test, targets, truth = train_test_split(X, y, random_state=0)
-        found = []
-        for size in sizes:
+        errors = np.zeros(len(sizes))
+        found = cls(np.asarray(sizes), errors, np.zeros_like(errors))
+        if y is None or not hasattr(estimator, "predict"):
+            found.measure = "relative error of the kernel matrix"
+            found._fit_each(estimator, X, y, _gram_error)
+            return found.plot(axes=axes)
+
+        found.measure = "root mean squared error"
+        if is_classifier(estimator):
+            found.measure = "log loss"
+        scorer = get_scorer(f"neg_{found.measure.replace(' ', '_')}")
+        rows, held_out, targets, truth = train_test_split(X, y, random_state=0)
+        found._fit_each(estimator, rows, targets, HeldOutError(scorer, held_out, truth))
+        return found.plot(axes=axes)
+
+    def _fit_each(
+        self, estimator: Any, X: Any, y: Any, measure_error: Callable[[Any], float]
+    ) -> None:
+        """Fit a copy of the estimator with each number of landmarks, and keep error and time."""
+        for i, size in enumerate(self.n_components.tolist()):
+            copied = clone(estimator).set_params(n_components=size)
             begun = time.perf_counter()
-            fitted = clone(estimator).set_params(n_components=size).fit(rows, targets)
-            seconds = time.perf_counter() - begun
-            gram_error = None if learns else fitted.approximation_.relative_error()
-            found.append((-score(fitted, test, truth) if learns else gram_error, seconds))
-        errors, times = np.array(found).T
-        return cls(np.asarray(sizes), errors, times, measure).plot(axes=axes)
+            fitted = copied.fit(X, y)
+            self.seconds[i] = time.perf_counter() - begun
+            self.errors[i] = measure_error(fitted)
 
     def plot(self, *, axes: Any = None) -> Self:
         """Draw it; `axes` are two matplotlib axes, None makes a figure."""
+        self.axes_ = axes
+        if axes is None:
+            self.axes_ = _new_axes(2, sharey=True, figsize=(9, 4))
+        left, right = self.axes_
+        self._draw_errors(left, self.n_components, "landmarks")
+        self._draw_errors(right, self.seconds, "seconds to fit")
+        left.set(ylabel=self.measure)
+        return self
+
+    def _draw_errors(self, ax: Any, values: Floats, label: str) -> None:
+        """Draw the errors along some values, on axes whose ticks are read easily."""
         from matplotlib.ticker import LogLocator, NullFormatter
 
-        self.axes_ = axes = _new_axes(2, sharey=True, figsize=(9, 4)) if axes is None else axes
-        along = (self.n_components, "landmarks"), (self.seconds, "seconds to fit")
-        for ax, (values, label) in zip(axes, along, strict=True):
-            ax.loglog(values, self.errors, "o-")
-            ax.set(xlabel=label)
-            ax.grid(alpha=0.3)
-            for axis in (ax.xaxis, ax.yaxis):
-                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axis.set_major_formatter("{x:g}")
-                axis.set_minor_formatter(NullFormatter())
-        axes[0].set(ylabel=self.measure)
-        return self
+        ax.loglog(values, self.errors, "o-")
+        ax.set(xlabel=label)
+        ax.grid(alpha=0.3)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+
+
+def _gram_error(transformer: Any) -> float:
+    return float(transformer.approximation_.relative_error())
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutError:
+    """The error of a learner on held-out rows X with targets y."""
+
+    scorer: Any
+    X: Any
+    y: Any
+
+    def __call__(self, learner: Any) -> float:
+        """Return the error."""
+        return -float(self.scorer(learner, self.X, self.y))
