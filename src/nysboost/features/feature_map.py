@@ -16,7 +16,7 @@ from nysboost.gram import EntryCounter, Gram, Landmarks, Sample
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics.arrays import (
     Array,
-    Indices,
+    Selection,
     as_float,
     dense,
     empty,
@@ -324,7 +324,7 @@ class EncodedMap(FeatureMap):
         return super().__call__(self.encoder(X))
 
 
-def features_of(gram: Gram, transform: FeatureMap, rows: Indices | slice | None = None) -> Array:
+def features_of(gram: Gram, transform: FeatureMap, rows: Selection | None = None) -> Array:
     """Return a map's features F at rows of a Gram, all if None, shape (len(rows), r)."""
     if rows is None:
         rows = slice(None)

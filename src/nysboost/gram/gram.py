@@ -15,10 +15,12 @@ from nysboost.kernels import Columns, Evaluator, Kernel
 from nysboost.numerics.arrays import (
     Array,
     Indices,
+    Selection,
     as_float,
     dense,
     diagonal,
     dtype_name,
+    in_float64,
     is_sparse,
     max_abs,
     namespace,
@@ -69,7 +71,7 @@ class CountedEvaluator(Evaluator):
     def __call__(self, X: Array, out: Array | None = None) -> Array:
         """Return k(X, Z), shape (n, m)."""
         values = self.evaluate(X, out)
-        self.counter.add(values.shape[0], values.shape[1])
+        self.counter.add(*values.shape)
         return values
 
 
@@ -136,11 +138,11 @@ class Gram(ABC):
         """Return the columns at `indices` as landmarks."""
 
     @abstractmethod
-    def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
+    def take(self, rows: Selection, landmarks: Landmarks) -> Array:
         """Return of the Gram's own rows what k(X[rows], Z) depends on."""
 
     @abstractmethod
-    def diag(self, rows: Indices | slice | None = None) -> Array:
+    def diag(self, rows: Selection | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
 
     @abstractmethod
@@ -167,7 +169,7 @@ class Gram(ABC):
         """Return k(X, Z) for any rows X, seen in fitting or not, shape (len(X), m)."""
         return self.against(landmarks, X)(X)
 
-    def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
+    def cross(self, rows: Selection, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
         return self.evaluate(self.take(rows, landmarks), landmarks)
 
@@ -189,10 +191,11 @@ class Gram(ABC):
         """Return G[rows, rows] V, shape (n, q), in the precision of V, a tile of G at a time."""
         if rows is None:
             rows = np.arange(self.n)
-        xp = namespace(V)
         n = len(rows)
         width = self.tile_width(V.shape[1])
 
+        # rows of the product, each a sum over tiles
+        xp = namespace(V)
         products = []
         for top in slices(0, n, TILE_ROWS):
             total = xp.zeros_like(V[top, :])
@@ -200,13 +203,16 @@ class Gram(ABC):
                 tile = self.block(rows[top], rows[left])
                 if isinstance(V, np.ndarray):
                     tile = to_host(tile)
-                total += xp.astype(tile, V.dtype, copy=False) @ V[left, :]
+                tile = xp.astype(tile, V.dtype, copy=False)
+                total += tile @ V[left, :]
             products.append(total)
         return xp.concat(products)
 
     def tile_width(self, K: int) -> int:
         """Return columns of a tile that fits in memory, with rows and K features of both sides."""
-        column_bytes = 8 * (4 * TILE_ROWS + 3 * K + 3 * self.rows.n_features)
+        # values and their differences, with rows and features of both sides
+        numbers = 4 * TILE_ROWS + 3 * K + 3 * self.rows.n_features
+        column_bytes = 8 * numbers
         fitting = self.budget.bytes // column_bytes
         return max(1, min(TILE_COLS, fitting))
 
@@ -222,16 +228,18 @@ class KernelGram(Gram):
         """Return the rows at `indices` as landmarks."""
         return Landmarks(indices, self.rows.take(indices))
 
-    def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:  # noqa: ARG002
+    def take(self, rows: Selection, landmarks: Landmarks) -> Array:  # noqa: ARG002
         """Return X[rows]."""
         return self.rows.take(rows)
 
-    def diag(self, rows: Indices | slice | None = None) -> Array:
+    def diag(self, rows: Selection | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""
         if rows is not None:
             return self.kernel.diag(self.rows.take(rows))
+
         task = BlockTask("diagonal", _diagonal, self.kernel, scan_size(self.rows))
-        return gather(self.rows.map(task, 1))[:, 0]
+        column = gather(self.rows.map(task, 1))
+        return column[:, 0]
 
     def restrict(self, indices: Indices) -> KernelGram:
         """Return the Gram matrix of the rows at `indices`, which are read once."""
@@ -247,11 +255,13 @@ class KernelGram(Gram):
             return self
 
         xp = namespace(X)
-        spread = np.arange(0, self.n, max(1, self.n // COMPARED_ROWS))
+        step = max(1, self.n // COMPARED_ROWS)
+        spread = np.arange(0, self.n, step)
+
         with np.errstate(all="ignore"):
             rounded = self.with_rows(ArrayRows(xp.astype(X, xp.float32)))
             exact = self.block(spread, spread)
-            coarse = xp.astype(rounded.block(spread, spread), exact.dtype)
+            coarse = in_float64(rounded.block(spread, spread))
             largest_error = max_abs(exact - coarse)
 
         if largest_error <= ALIKE * max_abs(exact):
@@ -279,19 +289,21 @@ class PrecomputedGram(Gram):
         """Return the columns at `indices` as landmarks."""
         return Landmarks(indices, None)
 
-    def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
+    def take(self, rows: Selection, landmarks: Landmarks) -> Array:
         """Return G[rows, J], read without the other columns, or whole rows if J is as many."""
         everything = np.arange(self.n)
-        columns = everything if len(landmarks) == self.n else landmarks.columns
+        columns = everything
+        if len(landmarks) != self.n:
+            columns = landmarks.columns
         return self._entries(everything[rows], columns)
 
-    def diag(self, rows: Indices | slice | None = None) -> Array:
+    def diag(self, rows: Selection | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
-        G = self._matrix
         chosen = np.arange(self.n)
         if rows is not None:
             chosen = chosen[rows]
-        return as_float(take(diagonal(G), chosen))
+        entries = take(diagonal(self._matrix), chosen)
+        return as_float(entries)
 
     def restrict(self, indices: Indices) -> PrecomputedGram:
         """Return G[S, S], copied into memory: s² values, however large n is."""
@@ -309,10 +321,13 @@ class PrecomputedGram(Gram):
         G = self._matrix
         if isinstance(G, np.ndarray):
             return as_float(G[np.ix_(rows, columns)])
+
         of_rows = take(G, rows)
-        return as_float(dense(take(of_rows, columns, axis=1)))
+        entries = take(of_rows, columns, axis=1)
+        return as_float(dense(entries))
 
 
 def _diagonal(kernel: Kernel, X: Array) -> Array:
     """Return k(x, x) as a column."""
-    return kernel.diag(X)[:, None]
+    diagonal = kernel.diag(X)
+    return diagonal[:, None]

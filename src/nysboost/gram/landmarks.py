@@ -81,7 +81,9 @@ class Landmarks:
         return Landmarks(indices, points)
 
     def __repr__(self) -> str:
-        kind = "points" if self.indices is None else "columns"
+        kind = "columns"
+        if self.indices is None:
+            kind = "points"
         return f"Landmarks({len(self)} {kind})"
 
 
@@ -100,6 +102,8 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
             f"landmarks has shape ({points.n}, {points.n_features}), but these data take "
             f"row numbers, or points of {gram.rows.n_features} features."
         )
+
+    # in the namespace, dtype and form of the rows
     template = gram.rows.template
     Z = points.take(slice(None))
     if not is_sparse(Z):
@@ -190,4 +194,5 @@ def take_sample(gram: Gram, size: int, rng: np.random.Generator) -> Sample:
     """Return all rows or, where there are more than `size`, a uniform sample of them."""
     if gram.n <= size:
         return Sample.of(gram, np.arange(gram.n))
-    return Sample.of(gram, rng.choice(gram.n, size=size, replace=False))
+    chosen = rng.choice(gram.n, size=size, replace=False)
+    return Sample.of(gram, chosen)

@@ -45,6 +45,7 @@ def make_gram(
     """
     if isinstance(kernel, str) and kernel == "precomputed":
         return _make_precomputed(X, budget, params, corrupted=corrupted)
+
     rows = scan_rows(X)
     resolved = make_kernel(kernel, **params).resolve(rows)
     return probe(KernelGram(rows, resolved, budget))
@@ -58,10 +59,13 @@ def _make_precomputed(
     if given:
         msg = f"A precomputed kernel has no parameter {', '.join(given)}: leave it out."
         raise ValueError(msg)
+
     rows = scan_rows(G, name="The precomputed kernel matrix")
     check_precomputed(rows, corrupted=corrupted)
     gram = PrecomputedGram(rows, budget)
-    return gram if corrupted else probe(gram)
+    if corrupted:
+        return gram
+    return probe(gram)
 
 
 def on_other_rows(gram: Gram, X: Any) -> Gram:
@@ -71,6 +75,7 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
             "A precomputed kernel matrix has no kernel values between new rows. Leave X out for "
             "the rows of the fit, or fit on points with a kernel."
         )
+
     rows = scan_rows(X)
     if rows.n_features != gram.rows.n_features:
         msg = f"X has {rows.n_features} columns, but the fit had {gram.rows.n_features}."
@@ -80,13 +85,16 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
 
 def probe(gram: Gram) -> Gram:
     """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
-    W = Sample.of(gram, spaced_indices(gram.n, PROBE_ROWS)).matrix
+    spread = spaced_indices(gram.n, PROBE_ROWS)
+    W = Sample.of(gram, spread).matrix
     gram.counter.count = 0  # the probe is the same for every method
+
     xp = namespace(W)
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)
     refuse_indefinite(xp.linalg.eigvalsh(W))
 
+    # zero on a few rows: zero on all of them, if the diagonal is
     largest = max_abs(W)
     if largest != 0 and not 1 / SQUARABLE < largest < SQUARABLE:
         raise ValueError(
@@ -100,7 +108,8 @@ def probe(gram: Gram) -> Gram:
 
 def refuse_indefinite(eigenvalues: Array) -> None:
     """Raise if a principal submatrix shows that G is not positive semidefinite."""
-    smallest, largest = sorted((float(eigenvalues[0]), float(eigenvalues[-1])))
+    ends = float(eigenvalues[0]), float(eigenvalues[-1])
+    smallest, largest = sorted(ends)
     if smallest < -INDEFINITE * max(largest, 0.0):
         raise ValueError(
             "The kernel is not positive semidefinite: a principal submatrix has eigenvalues from "
@@ -118,12 +127,14 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
             "A precomputed kernel matrix is asked for columns, which an HDF5 or Zarr array reads "
             "slowly: pass it as an array or as a numpy.memmap."
         )
+
     G = rows.data
     if rows.n != rows.n_features:
         raise ValueError(
             f"A precomputed kernel matrix is square, but shape {tuple(G.shape)} was given. "
             "To approximate the kernel of data points, pass the points and name the kernel."
         )
+
     largest = _check_symmetry(rows)
     if not corrupted:
         _check_diagonal(G, largest)
@@ -132,10 +143,12 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
 def _check_symmetry(rows: ArrayRows) -> float:
     """Refuse a matrix that is not symmetric, and return its largest entry in size."""
     largest = 0.0
-    for block in row_blocks(rows.n, 16 * rows.n, 2**26):
+    row_bytes = 16 * rows.n
+    for block in row_blocks(rows.n, row_bytes, 2**26):
         upper = rows.take(block)
         largest = max(largest, max_abs(upper))
-        gap = max_abs(upper - rows.data[:, block].T)
+        lower = rows.data[:, block]
+        gap = max_abs(upper - lower.T)
         if gap > ASYMMETRIC * epsilon(upper) * largest:
             raise ValueError(
                 "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
@@ -153,6 +166,7 @@ def _check_diagonal(G: Array, largest: float) -> None:
     xp = namespace(diagonal)
     lowest = float(xp.min(diagonal))
     highest = float(xp.max(diagonal))
+
     is_negative = lowest < -INDEFINITE * largest
     is_exceeded = largest > (1 + INDEFINITE) * highest
     if is_negative or is_exceeded:

@@ -36,6 +36,8 @@ OutputLike: TypeAlias = Shaped | str | PathLike[str]
 
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
+Selection: TypeAlias = Indices | slice
+"""Row numbers, or a slice of them."""
 
 
 class Namespace(Protocol):
@@ -152,7 +154,7 @@ def identity(size: int, reference: Array) -> Array:
     return namespace(reference).eye(size, **_kind(reference))
 
 
-def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
+def take(array: Array, indices: Selection, axis: int = 0) -> Array:
     """Return the rows, or columns, at `indices`, on the host or moved by `place`."""
     if not is_numpy(array) and not isinstance(indices, slice):
         return namespace(array).take(array, place(indices, array), axis=axis)

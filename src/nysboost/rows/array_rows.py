@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Floats, Indices, as_float, is_sparse, take
+from nysboost.numerics.arrays import Array, Floats, Indices, Selection, as_float, is_sparse, take
 from nysboost.numerics.budget import slices
 from nysboost.rows.lazy import find_map, release_pages
 from nysboost.rows.rows import Rows
@@ -70,7 +70,7 @@ class ArrayRows(Rows):
             return False
         return np.may_share_memory(self.data, array)
 
-    def take(self, indices: Indices | slice) -> Array:
+    def take(self, indices: Selection) -> Array:
         """Return the rows at `indices` in floating point; of a memory map, some at a time."""
         if self.in_memory or isinstance(indices, slice) or len(indices) <= TAKEN_ROWS:
             return as_float(take(self.data, indices))

@@ -23,6 +23,7 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
+    Selection,
     as_float,
     dense,
     empty,
@@ -96,7 +97,7 @@ class DaskRows(ArrayRows):
 
     # Some of the rows
 
-    def take(self, indices: Indices | slice) -> Array:
+    def take(self, indices: Selection) -> Array:
         """Bring the rows at `indices` here, in floating point, unless they are held already."""
         if self.held is not None and len(self.held[0]) == self.n:
             return take(self.held[1], indices)

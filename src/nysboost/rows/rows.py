@@ -19,6 +19,7 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
+    Selection,
     as_float,
     convert_like,
     dense,
@@ -181,7 +182,7 @@ class Rows(RowStream):
         """Number of rows."""
 
     @abstractmethod
-    def take(self, indices: Indices | slice) -> Array:
+    def take(self, indices: Selection) -> Array:
         """Return the rows at `indices` in floating point, shape (len(indices), d)."""
 
     def only(self, indices: Indices) -> Rows:
@@ -301,7 +302,7 @@ class RowsView(Rows):
         """Whether the rows of the other table take no memory of their own."""
         return self.rows.in_memory
 
-    def take(self, indices: Indices | slice) -> Array:
+    def take(self, indices: Selection) -> Array:
         """Return the rows at `indices`."""
         return self.rows.take(indices)
 
@@ -325,7 +326,7 @@ class SelectedRows(RowsView):
         """Number of rows that are selected."""
         return len(self.indices)
 
-    def take(self, indices: Indices | slice) -> Array:
+    def take(self, indices: Selection) -> Array:
         """Return rows by their positions among the selected ones."""
         return self.rows.take(self.indices[indices])
 

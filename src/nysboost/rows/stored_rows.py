@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Indices, as_float
+from nysboost.numerics.arrays import Array, Indices, Selection, as_float
 from nysboost.numerics.budget import slices
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import scan_size
@@ -36,7 +36,7 @@ class StoredRows(ArrayRows):
         """The first row, which is held after a scan."""
         return self.take(np.array([0]))
 
-    def take(self, indices: Indices | slice) -> Array:
+    def take(self, indices: Selection) -> Array:
         """Return the rows at `indices` in floating point; no chunk is read twice."""
         if isinstance(indices, slice):
             return as_float(np.asarray(self.data[indices]))

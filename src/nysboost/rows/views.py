@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
-from nysboost.numerics.arrays import Array, Indices, as_float
+from nysboost.numerics.arrays import Array, Indices, Selection, as_float
 from nysboost.rows.rows import Rows, RowsView
 
 
@@ -33,7 +33,7 @@ class EncodedRows(RowsView):
         """Numbers that an encoded row takes: encoders return dense rows."""
         return self.n_features
 
-    def take(self, indices: Indices | slice) -> Array:
+    def take(self, indices: Selection) -> Array:
         """Return encoded rows."""
         return as_float(self.encoder(self.rows.take(indices), 0))
 
@@ -74,7 +74,7 @@ class DroppedRows(Rows):
         """There is none: raises a RuntimeError."""
         self._refuse()
 
-    def take(self, indices: Indices | slice) -> Array:  # noqa: ARG002
+    def take(self, indices: Selection) -> Array:  # noqa: ARG002
         """Raise a RuntimeError that says what to do."""
         self._refuse()
 
