@@ -157,9 +157,51 @@ def test_a_model_does_not_go_to_standard_output(tmp_path):
     assert not (tmp_path / "-").exists()
 
 
-@pytest.mark.parametrize("closing", ["N list methods >&-", "N compare - --out r <&-"])
-def test_closed_streams_are_no_traceback(closing, tmp_path):
-    assert "Traceback" not in run_in_shell(closing, tmp_path).stderr
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("N list methods >&-", 0, ""),
+        ("N compare - --out r <&-", 3, "Standard input is closed"),
+        ("N predict m d.csv --out - >&-", 3, "Standard output is closed"),
+    ],
+)
+def test_closed_streams_are_a_sentence_where_they_are_needed(line, code, says, tmp_path):
+    ended = run_in_shell(line, tmp_path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (code, int(code > 0))
+    assert says in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "N fit d.csv --target y --out loop.csv",
+        "N fit d.csv --target y --out loop.csv --force",
+        "N predict d.csv d.csv --out loop.csv --force",
+        "N predict d.csv loop.csv --out p.csv",
+        "N predict loop.csv d.csv --out p.csv",
+        "N learn d.csv --target y --out loop.csv",
+        "N info loop.csv",
+    ],
+)
+def test_a_loop_of_symbolic_links_is_one_sentence_and_stays(line, tmp_path):
+    write_table(tmp_path)
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    ended = run_in_shell(line, tmp_path)
+    assert ended.returncode in (2, 3, 5)
+    assert ended.stderr.count("\n") == 1
+    assert "loop.csv" in ended.stderr or line.startswith("N predict d.csv loop.csv")
+    assert (tmp_path / "loop.csv").is_symlink()
+
+
+def test_a_named_pipe_is_read_once(tmp_path):
+    write_table(tmp_path)
+    fit = "N fit d.csv --out m --method uniform --components 5"
+    line = f"{fit} && mkfifo p.csv p && (cat d.csv > p.csv & cat d.csv > p & "
+    ended = run_in_shell(
+        line + "N transform m p.csv --out a.npy && N transform m p --out b.npy)", tmp_path
+    )
+    assert ended.returncode == 0, ended.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), np.load(tmp_path / "b.npy"))
 
 
 def test_control_characters_of_names_are_shown_and_not_sent(command, tmp_path):

@@ -176,10 +176,108 @@ def test_predictions_come_with_intervals_and_columns_of_the_table(command, folde
     assert list(found) == ["id", "a", "kind", "prediction", "std", "lower", "upper"]
     assert list(found.id) == list(TABLE.id)
     np.testing.assert_allclose(found.a, TABLE.a, rtol=1e-15)
-    np.testing.assert_allclose((found.upper - found.lower) / found["std"], 2 * 1.6449, rtol=1e-4)
-    expected = nb.load("price.nysboost").predict(TABLE)
+    model = nb.load("price.nysboost")
+    lower, upper = model.predict_interval(TABLE, 0.9)
+    np.testing.assert_allclose(found.lower, lower, atol=1e-9)
+    np.testing.assert_allclose(found.upper, upper, atol=1e-9)
+    expected = model.predict(TABLE)
     np.testing.assert_allclose(found.prediction, expected, atol=1e-9)
     assert np.corrcoef(expected, TABLE.price)[0, 1] > 0.9
+
+
+def test_quantiles_stand_in_columns_of_their_levels(command, folder):
+    words = ["predict", "price.nysboost", "table.csv", "--out", "p.csv"]
+    assert command(*words, "--quantiles", "0.95,0.05,0.5")[0] == 0
+    found = pd.read_csv("p.csv")
+    assert list(found) == ["prediction", "quantile_0.05", "quantile_0.5", "quantile_0.95"]
+    expected = nb.load("price.nysboost").predict_quantiles(TABLE, [0.05, 0.5, 0.95])
+    np.testing.assert_allclose(found.iloc[:, 1:], expected, atol=1e-9)
+    status, _, err = command("predict", "kind.nysboost", "table.csv", "--out", "q.csv",
+                             "--quantiles", "0.5")  # fmt: skip
+    assert status == 5
+    assert "--quantiles is for regression, but this is a NystroemClassifier" in err
+
+
+def _customers(per_customer=6):
+    """Return a table whose target is, but for noise, a number of its own for each customer."""
+    rng = np.random.default_rng(1)
+    customer = np.repeat(np.arange(20), per_customer)
+    of_customer = rng.normal(size=(20, 2))
+    x = of_customer[customer, 0] + 1e-3 * rng.normal(size=len(customer))
+    y = of_customer[customer, 1] + 1e-3 * rng.normal(size=len(customer))
+    return pd.DataFrame({"x": x, "customer": [f"c{i}" for i in customer], "y": y})
+
+
+def _held_out(command, *words):
+    status, out, err = command("fit", *words, "--out", "m", "--force", "--json", *SMALL)
+    assert status == 0, err
+    return json.loads(out)["held_out"]["NysBoost"]
+
+
+def test_rows_of_a_group_are_held_out_together_and_the_group_is_no_feature(command, folder):
+    _customers().to_csv("c.csv", index=False)
+    words = ["c.csv", "--target", "y", "--no-local"]
+    at_random = _held_out(command, *words, "--drop-column", "customer")
+    by_customer = _held_out(command, *words, "--groups", "customer")
+    assert list(nb.load("m").feature_names_in_) == ["x"]
+    assert by_customer > 2 * at_random
+
+
+def test_groups_of_arrays_and_of_tables_beyond_the_memory_are_used(command, folder):
+    table = pd.concat([_customers(60)])
+    table.assign(note="a text that takes memory" * 4).to_csv("large.csv", index=False)
+    words = ["--groups", "customer", "--target", "y", "--no-local", *SMALL]
+    status, out, err = command("fit", "large.csv", "--out", "m", "--max-memory", "300kB", *words)
+    assert status == 0, err
+    assert "held out" not in out
+    at_random = ["fit", "large.csv", "--target", "y", "--no-local", "--drop-column", "customer"]
+    assert command(*at_random, "--out", "r", "--max-memory", "300kB", *SMALL)[0] == 0
+    assert nb.load("m").validation_error_ > 2 * nb.load("r").validation_error_
+
+    np.save("c.npy", table.assign(customer=pd.factorize(table.customer)[0]).to_numpy(float))
+    words[1] = "1"
+    words[3] = "2"
+    assert command("fit", "c.npy", "--out", "a", *words)[0] == 0
+    assert nb.load("a").n_features_in_ == 1
+    assert nb.load("a").validation_error_ > 2 * nb.load("r").validation_error_
+
+
+def test_the_latest_rows_are_held_out(command, folder):
+    time = np.arange(200.0)
+    y = np.sin(time / 3) + (time > 150) * 5
+    pd.DataFrame({"phase": np.sin(time / 3), "y": y}).to_csv("t.csv", index=False)
+    words = ["t.csv", "--target", "y", "--no-local"]
+    assert _held_out(command, *words, "--cv", "time") > 1.5 * _held_out(command, *words)
+
+
+def test_a_fit_ends_at_its_time_with_a_model(command, folder):
+    words = ["fit", "rows.csv", "--target", "a", "--out", "m", "--max-time", "0.001", *SMALL]
+    status, _, err = command(*words)
+    assert status == 0, err
+    assert nb.load("m").max_time == 0.0005  # half for the test on held-out rows
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--max-time", "0", "--target", "a"], "a positive number of seconds is needed, not '0'"),
+        (["--max-time", "2"], "--max-time cannot be given without --target"),
+        (["--cv", "time", "--groups", "a"], "--cv, --groups cannot be given without --target"),
+        (["--target", "a", "--groups", "a"], "--groups and --target both name the column 'a'"),
+        (["--target", "a", "--groups", "none"], "no column 'none'"),
+    ],
+)
+def test_options_of_learners_that_make_no_sense_are_one_sentence(command, folder, words, says):
+    status, _, err = command("fit", "rows.csv", "--out", "m", *words)
+    assert (status, err.count("\n")) == (2, 1)
+    assert says in err
+
+
+def test_a_group_without_a_name_is_an_error(command, folder):
+    pd.DataFrame({"x": X[:, 0], "g": ["a", ""] * 60, "y": X[:, 1]}).to_csv("g.csv", index=False)
+    status, _, err = command("fit", "g.csv", "--target", "y", "--groups", "g", "--out", "m")
+    assert status == 4
+    assert "groups has no value in row 1" in err
 
 
 def test_tables_go_through_pipes(folder, monkeypatch, capfdbinary):

@@ -83,7 +83,7 @@ def test_every_form_gives_the_same_numbers(name, tmp_path):
     np.testing.assert_allclose(numbers(source), X, rtol=1e-12)
     fewer = opened(tmp_path, name, "--drop-column", source.columns[1])
     np.testing.assert_allclose(numbers(fewer), X[:, [0, 2]], rtol=1e-12)
-    np.testing.assert_allclose(np.asarray(fewer.read()[0]), X[:, [0, 2]])
+    np.testing.assert_allclose(np.asarray(fewer.read().X), X[:, [0, 2]])
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.npy", "nan.parquet"])
@@ -116,7 +116,7 @@ def test_a_column_that_is_text_in_one_file_of_a_folder_is_text_in_all(tmp_path):
     FRAME[:20].assign(a="x").to_csv(folder / "0.csv", index=False)
     FRAME[20:].assign(a=7, b=np.nan).to_csv(folder / "1.csv", index=False)
     source = opened(tmp_path, "folder")
-    table, _ = source.read()
+    table = source.read().X
     assert table.column("a").to_pylist() == ["x"] * 20 + ["7"] * 30
     numbers = Schema.of(table.select(["b", "c"])).read(table.select(["b", "c"]))
     np.testing.assert_allclose(numbers[0][:20], X[:20, 1], rtol=1e-12)

@@ -4,7 +4,9 @@ import json
 import shlex
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn.preprocessing
 
 import nysboost as nb
 from nysboost.numerics.progress import report_progress
@@ -62,7 +64,7 @@ def test_the_next_command_fits_the_recommended_method_to_the_same_columns(comman
 def test_json_has_the_recommendation_and_every_method_and_an_earlier_report_is_kept(
     command, table, tmp_path
 ):
-    (tmp_path / "report.html").write_text("before")
+    (tmp_path / "report.html").write_text("NysBoost before")
     words = (*SMALL, "--methods", "uniform,kmeans", "--out", tmp_path, "--json")
     status, printed, _ = command("compare", table, *words)
     found = json.loads(printed)
@@ -70,7 +72,7 @@ def test_json_has_the_recommendation_and_every_method_and_an_earlier_report_is_k
     assert found["recommended"] in found["reason"]
     assert {row["method"] for row in found["methods"]} == {"uniform", "kmeans"}
     assert found["methods"][0]["standard_error"] is None
-    assert (tmp_path / "report.earlier.html").read_text() == "before"
+    assert (tmp_path / "report.earlier.html").read_text() == "NysBoost before"
 
 
 STOPPED_AFTER_TWO = {
@@ -113,3 +115,47 @@ def test_a_target_belongs_to_learn(command, table, tmp_path):
     status, _, err = command("compare", table, "--target", "a", "--out", tmp_path)
     assert status == 2
     assert "nysboost learn" in err
+
+
+@pytest.mark.parametrize("words", [["--standardise"], ["--no-standardise", "--sigma", "2"]])
+def test_the_line_of_python_repeats_what_was_compared(command, table, tmp_path, words):
+    call = ["compare", table, *SMALL, "--methods", "URB-mean", *words]
+    _, printed, _ = command(*call, "--drop-column", "b,kind", "--out", tmp_path)
+    line = next(line for line in printed.splitlines() if "nb.approximate(" in line)
+    X = np.loadtxt(table, delimiter=",", skiprows=1, usecols=(0, 2))
+    approximation = eval(line, {"nb": nb, "sklearn": sklearn, "X": X})
+    record = pd.read_csv(tmp_path / "comparison.csv").iloc[0]
+    assert approximation.relative_error() == pytest.approx(record.error, rel=1e-6)
+
+
+def test_a_kernel_matrix_is_compared_on_and_nothing_else_is_one(command, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    G = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    files = {
+        "square.csv": pd.DataFrame(G),
+        "wide.csv": pd.DataFrame(G[:, :4]),
+        "words.csv": pd.DataFrame(G).assign(town="Ulm"),
+        "skewed.csv": pd.DataFrame(G + np.triu(G)),
+    }
+    for name, frame in files.items():
+        frame.to_csv(tmp_path / name, index=False, header=[f"c{i}" for i in range(frame.shape[1])])
+    words = [*SMALL, "--kernel", "precomputed", "--methods", "nystrom", "--out", tmp_path / "out"]
+    status, out, _ = command("compare", tmp_path / "square.csv", *words, "--max-rows", "40")
+    assert status == 0
+    assert "60 rows: 40 of them" in out
+    assert "nb.approximate(G, \"nystrom\", 'precomputed'" in out
+
+    for name, says in (
+        ("wide.csv", "is no kernel matrix, which is square: it has 60 rows and 4 columns"),
+        ("words.csv", "is no kernel matrix: its column 'c60' holds no numbers"),
+        ("skewed.csv", "is symmetric, but"),
+    ):
+        for more in ((), ("--max-rows", "20")):
+            status, out, err = command("compare", tmp_path / name, *words, *more)
+            assert (status, err.count("\n")) == (4, 1)
+            assert says in err
+            assert "landmarks" not in out
+
+    status, _, err = command("compare", tmp_path / "square.csv", *words, "--sigma", "3")
+    assert status == 2
+    assert "--sigma would change nothing" in err

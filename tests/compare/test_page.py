@@ -38,7 +38,7 @@ def compared() -> Page:
         for name, (error, seconds) in zip(DEFAULT_METHODS, places, strict=True)
     ]
     commands = {"Fit it:": "nysboost fit x.csv --out model.nysboost --method joint"}
-    return methods.make_page(outcomes, 9, {"notes": ["All rows used."], "commands": commands})
+    return methods.make_page(outcomes, 9, notes=["All rows used."], commands=commands)
 
 
 class Model:
@@ -111,7 +111,7 @@ def test_names_in_chart_and_table_are_the_same():
 
 def test_of_many_methods_those_of_the_front_are_shown_and_all_are_folded_below():
     outcomes = [outcome(m, [1.0 + i], 9.0 if i < 5 else 1.0) for i, m in enumerate(nb.METHODS)]
-    first, every = methods.make_page(outcomes, 9, {}).sections[0].tables
+    first, every = methods.make_page(outcomes, 9).sections[0].tables
     assert [row[0] for row in first.rows] == [nb.METHODS[0], nb.METHODS[5]]
     assert every.folded
     assert {row[0] for row in every.rows} == set(nb.METHODS)
@@ -150,10 +150,23 @@ def test_a_report_replaces_no_input(tmp_path):
     table = tmp_path / "comparison.csv"
     table.write_text("a,b")
     (tmp_path / ".probe").write_text("mine")
-    page.make_writable(tmp_path)
+    page.make_writable(tmp_path, ["report.html"])
     assert (tmp_path / ".probe").read_text() == "mine"
     with pytest.raises(UserError, match="is an input and would be replaced"):
-        page.make_writable(tmp_path, [table])
+        page.make_writable(tmp_path, inputs=[table])
+
+
+@pytest.mark.parametrize("name", ["comparison.csv", "report.html", "error-against-time.svg"])
+def test_a_report_replaces_reports_and_no_other_files(name, tmp_path):
+    page.publish(compared(), tmp_path)
+    page.make_writable(tmp_path)
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match=f"{name} is no file of a report"):
+        page.make_writable(tmp_path)
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    with pytest.raises(UserError, match=f"{name} is no file of a report"):
+        page.make_writable(tmp_path)
 
 
 def test_the_methods_of_a_family_share_a_colour_and_differ_in_mark_or_dash():

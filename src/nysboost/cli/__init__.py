@@ -9,13 +9,13 @@ import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nysboost._version import SOFTWARE
 from nysboost.cli.errors import explain_errors
 from nysboost.cli.streams import standard_streams
 from nysboost.numerics.messages import printable
-from nysboost.user_error import UserError
+from nysboost.user_error import NO_FILE, UserError
 
 if TYPE_CHECKING:
     from nysboost.cli.commands import Command
@@ -36,13 +36,19 @@ ELSEWHERE = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; what a person can put right is one sentence and an exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        arguments = sys.argv[1:]
+    given = list(arguments)
     as_json = "--json" in given
+    is_closed = sys.stdout is None
 
     with warnings.catch_warnings(), standard_streams(forgiving=False):
         warnings.showwarning = _print_warning
         with explain_errors(as_json=as_json):
             command, options = _parse(given)
+            if is_closed and str(getattr(options, "out", "")) == "-":
+                msg = "Standard output is closed: give --out the name of a file."
+                raise UserError(msg, NO_FILE)
         _run(command, options, as_json=as_json)
 
 
@@ -72,12 +78,13 @@ def _run(command: Command, options: Namespace, *, as_json: bool) -> None:
     with explain_errors(as_json=as_json, kept=command.kept.format(out=out)):
         with standard_streams(silent=silent, forgiving=not to_standard_output):
             found = resolve_name(command.runs)(options)
-        if as_json:
-            stream = sys.stderr if to_standard_output else sys.stdout
-            print(_as_json(found), file=stream)
+        if as_json and to_standard_output:
+            print(_as_json(found), file=sys.stderr)
+        elif as_json:
+            print(_as_json(found))
 
 
-def _as_json(found: Mapping[str, Any]) -> str:
+def _as_json(found: Mapping[str, object]) -> str:
     """Return one JSON object; JSON has no NaN, which becomes null."""
     text = json.dumps({**found, "software": SOFTWARE})
     return json.dumps(json.loads(text, parse_constant=lambda _: None))

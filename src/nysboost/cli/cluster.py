@@ -8,17 +8,23 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
 from nysboost.cli.sinks import FOLDERS, name_columns
 from nysboost.cli.source import Source
 from nysboost.rows.files import atomic_path
+from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import PACKINGS
 from nysboost.user_error import UserError, import_optional
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CHUNK_BYTES = 2**26
 """What one task reads of a file: Dask advises chunks of about a hundred megabytes at most."""
@@ -27,9 +33,11 @@ CHUNK_BYTES = 2**26
 @contextmanager
 def connect(address: str) -> Iterator[None]:
     """Connect to a Dask scheduler and say where its progress is seen, or that nobody answers."""
-    distributed, dask = import_optional("distributed"), import_optional("dask")
+    distributed = import_optional("distributed")
+    dask = import_optional("dask")
     with dask.config.set(scheduler=None):  # a client that fails does not put it back
-        client, why = None, ""
+        client = None
+        why = ""
         try:
             client = distributed.Client(address, timeout=20)
         except (OSError, ValueError) as error:
@@ -42,39 +50,82 @@ def connect(address: str) -> Iterator[None]:
             yield
 
 
-def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> Any:
-    """Return the chosen columns as a Dask collection whose parts the workers read themselves."""
-    import dask.array as da
-    import dask.dataframe as dd
+DaskTable: TypeAlias = Any
+"""An array or a frame of Dask, whose parts the workers read themselves."""
 
-    file, path, columns = source.file, source.file.path.resolve(), list(source.columns)
+
+def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> DaskTable:
+    """Return the chosen columns of a file that every worker sees."""
     if source.drops:
-        what = "--drop-missing" if source.drop_missing else "--drop-missing-target"
+        what = "--drop-missing-target"
+        if source.drop_missing:
+            what = "--drop-missing"
         msg = f"{what} and --scheduler do not go together: leave rows out beforehand."
         raise UserError(msg)
-    if path.suffix == ".zarr":
-        return da.from_zarr(str(path))[:, [int(name) for name in columns]]
-    if path.suffix == ".npy":
-        shape, dtype = file.data.shape, file.data.dtype
-        rows = max(1, chunk_bytes // (shape[1] * dtype.itemsize))
-        chunks = da.core.normalize_chunks((rows, -1), shape)
-        meta = np.empty((0, 0), dtype)
-        array = da.map_blocks(_read_rows, str(path), chunks=chunks, dtype=dtype, meta=meta)
-        return array[:, [int(name) for name in columns]]
+
+    file = source.file
+    path = file.path.resolve()
+    columns = list(source.columns)
+    if isinstance(file, ArrayFile) and path.suffix in (".zarr", ".npy"):
+        return _dask_array(file, path, chunk_bytes)[:, [int(name) for name in columns]]
     if isinstance(file, CsvFile) and path.suffix not in PACKINGS:
-        size, file = path.stat().st_size, replace(file, path=path)
-        # a byte is no line end where characters have two
-        step = size if file.writing.encoding.startswith("utf-16") else chunk_bytes
-        how: Any = {"size": step, "file": file, "columns": columns}
-        meta = _read_lines(size, **how)
-        return dd.from_map(_read_lines, range(0, size, step), meta=meta, **how)
+        return _dask_lines(replace(file, path=path), columns, chunk_bytes)
     if path.suffix in (".parquet", ".pq", ""):
-        return dd.read_parquet(str(path), columns=columns)
+        return import_optional("dask.dataframe").read_parquet(str(path), columns=columns)
     msg = f"On a cluster .zarr, .npy, .csv and .parquet are read, but {path.name} was given."
     raise UserError(msg)
 
 
-def dask_target(source: Source) -> Any:
+def _dask_array(file: ArrayFile, path: Path, chunk_bytes: int) -> DaskTable:
+    """Return a Zarr or NumPy array in a file as one of Dask."""
+    da = import_optional("dask.array")
+    if path.suffix == ".zarr":
+        return da.from_zarr(str(path))
+    shape = file.data.shape
+    dtype = file.data.dtype
+    rows = max(1, chunk_bytes // (shape[1] * dtype.itemsize))
+    chunks = da.core.normalize_chunks((rows, -1), shape)
+    meta = np.empty((0, 0), dtype)
+    return da.map_blocks(_read_rows, str(path), chunks=chunks, dtype=dtype, meta=meta)
+
+
+def _read_rows(path: str, block_info: Any) -> NDArray[Any]:
+    """Return the rows of one chunk of a NumPy file, which Dask describes in `block_info`."""
+    start, stop = block_info[None]["array-location"][0]
+    rows = np.array(np.load(path, mmap_mode="r")[start:stop])
+    if rows.ndim == 1:
+        return rows[:, None]
+    return rows
+
+
+def _dask_lines(file: CsvFile, columns: list[str], chunk_bytes: int) -> DaskTable:
+    """Return columns of a text file as a frame of Dask."""
+    size = file.path.stat().st_size
+    step = chunk_bytes
+    if file.writing.encoding.startswith("utf-16"):
+        step = size  # a byte is no line end where characters have two
+    how: Any = {"size": step, "file": file, "columns": columns}
+    meta = _read_lines(size, **how)
+    dd = import_optional("dask.dataframe")
+    return dd.from_map(_read_lines, range(0, size, step), meta=meta, **how)
+
+
+def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> pd.DataFrame:
+    """Return the lines that begin in some bytes of a text file as a frame."""
+    import pyarrow as pa
+
+    with file.path.open("rb") as stream:
+        block = import_optional("fsspec.utils").read_block(stream, start, size, b"\n")
+    none = {name: file.convert(name, pa.array([], pa.string())) for name in columns}
+    tables = [pa.table(none)]
+    if start > 0:
+        file = replace(file, header=0)
+    if block.strip():
+        tables += file.batches(columns, block)
+    return pa.concat_tables(tables).unify_dictionaries().to_pandas()
+
+
+def dask_target(source: Source) -> DaskTable:
     """Return the target as a Dask array of one dimension, or as the array that it is."""
     if source.target is None:
         return source.y
@@ -84,50 +135,32 @@ def dask_target(source: Source) -> Any:
     return found[:, 0]
 
 
-def _read_rows(path: str, block_info: Any) -> Any:
-    start, stop = block_info[None]["array-location"][0]
-    rows = np.array(np.load(path, mmap_mode="r")[start:stop])
-    return rows[:, None] if rows.ndim == 1 else rows
-
-
-def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> Any:
-    """Return the lines that begin in some bytes of a text file as a frame of pandas."""
-    import pyarrow as pa
-
-    with file.path.open("rb") as stream:
-        block = import_optional("fsspec.utils").read_block(stream, start, size, b"\n")
-    none = {name: file.convert(name, pa.array([], pa.string())) for name in columns}
-    here = replace(file, header=0) if start else file
-    rows = here.batches(columns, block) if block.strip() else ()
-    return pa.concat_tables([pa.table(none), *rows]).unify_dictionaries().to_pandas()
-
-
 def write(
-    what: str, function: Callable[[Any], Any], source: Source, options: Namespace
+    what: str, function: Callable[[DaskTable], DaskTable], source: Source, options: Namespace
 ) -> tuple[int, int]:
     """Apply a function on the workers, which write a Zarr array or Parquet files themselves.
 
     Return the numbers of rows and columns.
     """
-    import dask.dataframe as dd
-
     out = options.out
     if out.suffix not in FOLDERS:
         raise UserError(f"On a cluster results go to .zarr or .parquet, but {out.name} was given.")
     with connect(options.scheduler), atomic_path(out.resolve()) as beside:
         rows = dask_table(source)
         result = function(rows)
-        result = result[:, None] if result.ndim == 1 else result
+        if result.ndim == 1:
+            result = result[:, None]
         if np.isnan(result.shape[0]):  # of a frame, whose rows are counted without the function
             sizes = tuple(int(size) for size in rows.map_partitions(len).compute())
             result._chunks = (sizes, result.chunks[1])
+
         n, width = map(int, result.shape)
         if out.suffix == ".zarr":
             result.rechunk({0: "auto"}).to_zarr(str(beside))
             made = import_optional("zarr").open_array(str(beside), mode="r+")
             made.attrs["software"] = SOFTWARE
         else:
-            dd.from_dask_array(result, columns=name_columns(what, width)).to_parquet(
-                str(beside), write_index=False, custom_metadata={"software": SOFTWARE}
-            )
+            names = name_columns(what, width)
+            frame = import_optional("dask.dataframe").from_dask_array(result, columns=names)
+            frame.to_parquet(str(beside), write_index=False, custom_metadata={"software": SOFTWARE})
     return n, width

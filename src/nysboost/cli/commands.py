@@ -7,13 +7,16 @@ from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalA
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from nysboost._version import __version__
 from nysboost.user_error import UserError
 
+Spec: TypeAlias = dict[str, Any]
+"""What `ArgumentParser.add_argument` takes of one option."""
 
-def _count(least: int, default: int | None = None, metavar: str = "N") -> dict[str, Any]:
+
+def _count(least: int, default: int | None = None, metavar: str = "N") -> Spec:
     """Return what an option says that is a whole number, at least so large."""
 
     def read(text: str) -> int:
@@ -24,7 +27,7 @@ def _count(least: int, default: int | None = None, metavar: str = "N") -> dict[s
     return {"type": read, "default": default, "metavar": metavar}
 
 
-def _choice(*choices: str) -> dict[str, Any]:
+def _choice(*choices: str) -> Spec:
     return {"choices": choices, "default": choices[0]}
 
 
@@ -37,23 +40,37 @@ def _share(text: str) -> float:
     raise ArgumentTypeError(f"a number between 0 and 1 is needed, not {text!r}")
 
 
+def _levels(text: str) -> list[float]:
+    """Return numbers between 0 and 1, with commas between, in rising order and each once."""
+    return sorted({_share(part) for part in text.split(",")})
+
+
+def _seconds(text: str) -> float:
+    try:
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    except ValueError:
+        pass
+    raise ArgumentTypeError(f"a positive number of seconds is needed, not {text!r}")
+
+
 def _separator(text: str) -> str:
     if text in ("tab", "\\t") or (len(text) == 1 and text not in '"\r\n'):
         return text
     raise ArgumentTypeError(f"one character, or tab, is needed, not {text!r}")
 
 
-FLAG: dict[str, Any] = {"action": "store_true"}
-AGAIN: dict[str, Any] = {"action": "append", "default": [], "metavar": "COLUMN"}
-FILE: dict[str, Any] = {"type": Path, "required": True, "metavar": "FILE"}
-FOLDER: dict[str, Any] = {"type": Path, "metavar": "FOLDER"}
-SWITCH: dict[str, Any] = {"action": BooleanOptionalAction, "default": True}
+FLAG: Spec = {"action": "store_true"}
+AGAIN: Spec = {"action": "append", "default": [], "metavar": "COLUMN"}
+FILE: Spec = {"type": Path, "required": True, "metavar": "FILE"}
+FOLDER: Spec = {"type": Path, "metavar": "FOLDER"}
+SWITCH: Spec = {"action": BooleanOptionalAction, "default": True}
 FORMS = (
     "CSV, Parquet, Feather, JSON lines, Excel, .npy, .npz, HDF5, Zarr or LIBSVM; a folder of "
     "tables; - for standard input"
 )
 
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, Spec] = {
     "data": {"type": Path, "help": FORMS},
     "model": {"type": Path, "help": "a model that nysboost fit or nb.save wrote"},
     "--target": {"help": "the column to predict: name or number"},
@@ -72,6 +89,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--proba": FLAG | {"help": "also write the probability of each class"},
     "--std": FLAG | {"help": "also write the standard deviation of each prediction"},
     "--interval": {"type": _share, "help": "also write an interval of this probability: 0.9"},
+    "--quantiles": {
+        "type": _levels, "metavar": "LEVELS",
+        "help": "also write quantiles, levels with commas between: 0.05,0.5,0.95",
+    },
     "--id": {"metavar": "COLUMN", "help": "a column to write beside the predictions"},
     "--keep": AGAIN | {"help": "more columns to write beside them"},
     "--escape-formulas": FLAG | {
@@ -109,7 +130,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--groups": {
         "metavar": "COLUMN",
-        "help": "a column whose rows of one value stay together, such as a customer",
+        "help": "a column whose rows of one value are held out together, such as a customer; it "
+        "is no feature",
     },
     "--repeats": _count(1, 3) | {"help": "seeds of each method; default 3"},
     "--max-rows": _count(2) | {"help": "rows at most, drawn at random"},
@@ -139,6 +161,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--records-only": FLAG | {
         "help": "make records and no report, which needs neither matplotlib nor Jinja",
     },
+    "--max-time": {
+        "type": _seconds, "metavar": "SECONDS",
+        "help": "end the fit after about so many seconds, with the best model so far",
+    },
     "--max-minutes": _count(1, None, "MINUTES") | {
         "help": "begin nothing after so many minutes; the same command goes on",
     },
@@ -163,7 +189,7 @@ CHOOSING = f"{READING} --drop-column --category "
 WRITING = " --max-memory --scheduler --force --json"
 
 
-def _folder(name: str) -> dict[str, Any]:
+def _folder(name: str) -> Spec:
     says = f"folder for the report; default {name}"
     return FOLDER | {"default": Path(name), "required": False, "help": says}
 
@@ -179,7 +205,7 @@ class Command:
     says: str
     runs: str
     options: str
-    own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    own: Mapping[str, Spec] = field(default_factory=dict)
     kept: str = "Nothing was written."
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
@@ -191,12 +217,12 @@ COMMANDS = {
         "Fit a model to a table and save it: a learner with --target, else an approximation.",
         "nysboost.cli.fit:run",
         "data --out --target --task --components --method --kernel --sigma --tol --test --local "
-        f"--drop-missing-target {CHOOSING} --ids --seed {WRITING}",
+        f"--cv --groups --max-time --drop-missing-target {CHOOSING} --ids --seed {WRITING}",
     ),
     "predict": Command(
         "Write the prediction for every row of a table.",
         "nysboost.cli.apply:run",
-        "model data --out --proba --std --interval --id --keep --escape-formulas "
+        "model data --out --proba --std --interval --quantiles --id --keep --escape-formulas "
         f"{READING} {WRITING}",
         OR_OUTPUT,
     ),
@@ -206,10 +232,10 @@ COMMANDS = {
         f"model data --out --escape-formulas {READING} {WRITING}",
         OR_OUTPUT,
     ),
-    "info": Command("Say what is in a model file.", "nysboost.cli.apply:describe", "model --json"),
+    "info": Command("Say what is in a model file.", "nysboost.cli.show:describe", "model --json"),
     "learn": Command(
         "Compare learners on your table by cross-validation, and write a report.",
-        "nysboost.cli.reports:learn",
+        "nysboost.cli.learn_command:learn",
         "data --target --task --components --folds --cv --groups --max-rows --drop-missing-target "
         f"{CHOOSING} --seed --out --json",
         {
@@ -221,7 +247,7 @@ COMMANDS = {
     ),
     "compare": Command(
         "Compare approximations of the kernel matrix on your table, and recommend one.",
-        "nysboost.cli.reports:compare",
+        "nysboost.cli.compare_command:compare",
         "data --kernel --sigma --components --methods --learners --rank --standardise --max-rows "
         f"--repeats {CHOOSING} --data-dir --seed --out --json",
         {
@@ -251,7 +277,7 @@ COMMANDS = {
     ),
     "list": Command(
         "Show methods, kernels, presets and data sets, and where each data set was found.",
-        "nysboost.cli.reports:list_all",
+        "nysboost.cli.show:list_all",
         "what --data-dir --json",
     ),
 }
@@ -264,11 +290,15 @@ def spell(options: Namespace, names: str) -> list[str]:
         value = getattr(options, name.strip("-").replace("-", "_"))
         if value == OPTIONS[name].get("default", False) or value is None:
             continue
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, bool):
-                words.append(name if one else f"--no-{name[2:]}")
-            else:
-                words += [name, str(one)] if name.startswith("-") else [str(one)]
+        if isinstance(value, bool):
+            words.append(name if value else f"--no-{name[2:]}")
+            continue
+
+        values = value if isinstance(value, list) else [value]
+        for one in values:
+            if name.startswith("-"):
+                words.append(name)
+            words.append(str(one))
     return words
 
 

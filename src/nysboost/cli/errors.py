@@ -58,8 +58,6 @@ def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
 def _describe_os_error(error: OSError) -> tuple[str, int]:
     """Return a sentence about an error of the operating system, and the exit code."""
     said = (error.strerror or str(error)).rstrip(".")
-    if error.errno == errno.ELOOP:
-        return f"{error.filename} is a loop of symbolic links: give the name of a file.", NO_FILE
     if KEPT in said:  # it says what to do
         return f"{said}.", NO_ROOM
     if error.errno == errno.EFBIG:

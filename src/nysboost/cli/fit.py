@@ -6,24 +6,27 @@ import shlex
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import nysboost as nb
 from nysboost.catalogue import find_method
 from nysboost.cli import cluster
-from nysboost.cli.sinks import print_found, refuse_existing
-from nysboost.cli.source import Source, open_source
+from nysboost.cli.sinks import Found, print_found, refuse_existing
+from nysboost.cli.source import Model, Part, Source, TrainingRows, open_source
 from nysboost.compare.learners import FEWEST, Problem, fit_and_test, make_learner, say_outcome
 from nysboost.compare.methods import choose_kernel
 from nysboost.compare.page import format_number
+from nysboost.learn.input import number_groups
+from nysboost.numerics.arrays import Floats
 from nysboost.numerics.budget import as_bytes
 from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import count_rows
@@ -33,8 +36,11 @@ from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import join_tables
 from nysboost.tables.rows import name_columns
 from nysboost.tables.schema import Schema
-from nysboost.tables.summaries import summarise_columns
+from nysboost.tables.summaries import ColumnSummary, summarise_columns
 from nysboost.user_error import WRONG_CALL, WRONG_DATA, UserError, with_exit_code
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 COPIES = 6
 """A table in memory, and what is made of it: its columns, its codes and their parts."""
@@ -42,8 +48,12 @@ COPIES = 6
 SMALL_SHARE = 0.05
 """A share of the rows that the final model may do without."""
 
+OF_LEARNERS = {"cv": "random", "groups": None, "max_time": None}
+OF_APPROXIMATIONS = {"method": "joint", "kernel": "rbf", "sigma": None, "tol": None}
+"""Options that only one kind of model takes, with their defaults."""
 
-def run(options: Namespace) -> dict[str, Any]:
+
+def run(options: Namespace) -> Found:
     """Fit a model to a table, save it, and return what a script wants to know."""
     if str(options.out) == "-":
         raise UserError("A model does not go to standard output: --out takes the name of a file.")
@@ -57,7 +67,7 @@ def run(options: Namespace) -> dict[str, Any]:
     _keep_writing(model, source)
     nb.save(model, options.out)
 
-    found: dict[str, Any] = {
+    found: Found = {
         "out": str(options.out),
         "model": type(model).__name__,
         "landmarks": len(model.approximation_.landmarks),
@@ -83,7 +93,7 @@ def spell_predict(model: str, classify: bool) -> str:
     return f"nysboost predict {shlex.quote(model)} new.csv {more} --out predictions.csv"
 
 
-def _fit(source: Source, options: Namespace) -> tuple[Any, dict[str, Any]]:
+def _fit(source: Source, options: Namespace) -> tuple[Model, Found]:
     """Return a model fitted to a table, and what a test on held-out rows has shown."""
     if options.scheduler is not None:
         return _fit_on_cluster(source, options), {}
@@ -92,7 +102,7 @@ def _fit(source: Source, options: Namespace) -> tuple[Any, dict[str, Any]]:
     return _fit_array(source, options), {}
 
 
-def _keep_writing(model: Any, source: Source) -> None:
+def _keep_writing(model: Model, source: Source) -> None:
     """Keep with the model how a text file writes its columns, for later files."""
     if not isinstance(source.file, CsvFile):
         return
@@ -101,91 +111,121 @@ def _keep_writing(model: Any, source: Source) -> None:
         model._table = replace(model._table, schema=model.schema_)
 
 
-def _fit_table(source: Source, options: Namespace) -> tuple[Any, dict[str, Any]]:
+# Tables
+
+
+def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
     """Fit to a table in memory where it has room there, else to its numbers in a file.
 
     Also return what a test on held-out rows has shown.
     """
     allowed = as_bytes(options.max_memory) // COPIES
     size = 0
-    parts: list[Any] = []
-    tables: Iterator[Any] = count_rows(source.parts(), "read", source.file.n, 1)
+    parts: list[pa.Table] = []
+    tables: Iterator[pa.Table] = count_rows(source.parts(), "read", source.file.n, 1)
     for part in tables:
         parts.append(part)
         size += part.nbytes
         if size > allowed:
             return _fit_large(source, chain(parts, tables), options), {}
 
-    X, y = source.join(parts)
-    _print_columns(Schema.of(X, "fill", _ids(options)), X.num_rows)
-    y, classify = choose_task(y, str(source.target), options)
-    if classify is None:
-        return make_model(options, classify).fit(X), {}
+    rows = source.join(parts)
+    _print_columns(Schema.of(rows.X, "fill", _ids(options)), rows.X.num_rows)
+    if rows.y is None:
+        return make_model(options, None).fit(rows.X), {}
 
-    problem = Problem(X, y, classify, str(source.target), seed=options.seed)
+    target = str(source.target)
+    y, classify = choose_task(rows.y, target, options)
     if not options.test:
-        return make_model(options, classify).fit(X, y), {}
+        return _fit_rows(replace(rows, y=y), classify, options), {}
+
+    by_time = options.cv == "time"
+    problem = Problem(
+        rows.X, y, classify, target, seed=options.seed, groups=rows.groups, by_time=by_time
+    )
     return _fit_and_test(problem, options)
 
 
-def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Any, dict[str, Any]]:
+def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
     """Measure the error on held-out rows, then fit to all rows."""
-    X, y, classify = problem.frame, problem.y, problem.classify
+    classify = problem.classify
+    rows = TrainingRows(problem.frame, problem.y, problem.groups)
     held = problem.hold_out()
     if held is None:
-        few = f"that takes {FEWEST} rows" if len(y) < FEWEST else "a label is in too few rows"
+        few = "a label is in too few rows"
+        if len(problem.y) < FEWEST:
+            few = f"that takes {FEWEST} rows"
         print(f"The error on held-out rows was not measured: {few}.")
-        return make_model(options, classify).fit(X, y), {}
+        return _fit_rows(rows, classify, options), {}
 
-    model, outcomes = fit_and_test(make_model(options, classify), problem, held)
+    # A time limit is that of all fits together
+    fits_again = len(held) > SMALL_SHARE * len(problem.y)
+    share = 0.5 if fits_again else 1.0
+    model, outcomes = fit_and_test(make_model(options, classify, share), problem, held)
+
     sentence = say_outcome(outcomes, problem.measure, problem.target)
     errors = ", ".join(f"{o.name} {format_number(o.error, 4)}" for o in outcomes)
     print(f"{problem.measure.capitalize()} on {len(held):,} rows held out: {errors}")
     print(printable(sentence))
-    if len(held) > SMALL_SHARE * len(y):
-        model = make_model(options, classify).fit(X, y)
+    if fits_again:
+        model = _fit_rows(rows, classify, options, share)
 
-    tested = {"rows": len(held), "measure": problem.measure, "sentence": sentence}
+    tested: Found = {"rows": len(held), "measure": problem.measure, "sentence": sentence}
     for outcome in outcomes:
         tested[outcome.name] = outcome.error
     return model, tested
 
 
-def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any:
+def _fit_rows(rows: TrainingRows, classify: bool, options: Namespace, share: float = 1.0) -> Model:
+    """Return a learner fitted to rows with a target, in a share of the time limit."""
+    return make_model(options, classify, share).fit(rows.X, rows.y, groups=rows.groups)
+
+
+def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -> Model:
     """Look at all rows, then copy them as numbers to a file, from which any row can be taken."""
     names = list(source.columns)
-    targets: list[Any] = []
+    beside: list[pa.Table] = []
 
-    def summarise() -> Iterator[Any]:
+    def summarise() -> Iterator[list[ColumnSummary]]:
         for part in tables:
-            targets.append(part.select([] if source.target is None else [source.target]))
+            beside.append(part.select(source.beside))
             yield summarise_columns(part.select(names))
 
     missing = "refuse" if source.target is None else "fill"
     schema = Schema.from_summaries(summarise(), missing, named=True, ids=_ids(options))
-    _print_columns(schema, sum(part.num_rows for part in targets))
-    y = source.target_in(join_tables(targets))
-    y, classify = choose_task(y, str(source.target), options)
+    _print_columns(schema, sum(part.num_rows for part in beside))
+
+    together = join_tables(beside)
+    groups = source.groups_in(together)
+    y = source.target_in(together)
+    classify = None
+    if y is not None:
+        y, classify = choose_task(y, str(source.target), options)
     training = _train_codes(schema, source, y, classify)
 
-    def encode(part: Any, start: int) -> Any:
+    def encode(part: pa.Table, start: int) -> Floats:
         return training.encode_table(part.select(names), start)
 
     with _numbers_in_file(source, encode) as X:
-        model = make_model(options, classify).fit(X, y)
+        if classify is None:
+            model = make_model(options, None).fit(X)
+        else:
+            model = _fit_rows(TrainingRows(X, y, groups), classify, options)
     model._table = training.codes
     model.schema_ = schema
     name_columns(model, names, len(names))
     return model
 
 
-def _train_codes(schema: Schema, source: Source, y: Any, classify: bool | None) -> TrainingCodes:
+def _train_codes(
+    schema: Schema, source: Source, y: NDArray[Any] | None, classify: bool | None
+) -> TrainingCodes:
     """Return the codes of a table, with means of the target for categories of many values.
 
     The rows are read once more where there are such categories.
     """
     codes = Codes.of(schema)
-    if classify is None or not codes.many_valued:
+    if y is None or not codes.many_valued:
         return TrainingCodes(codes, {})
 
     names = list(source.columns)
@@ -202,31 +242,46 @@ def _train_codes(schema: Schema, source: Source, y: Any, classify: bool | None) 
     return TrainingCodes.of(schema, positions, Y, None)
 
 
-def _fit_array(source: Source, options: Namespace) -> Any:
+# Arrays
+
+
+def _fit_array(source: Source, options: Namespace) -> Model:
     """Fit to an array where it is, or, to some rows and columns, in a file of their own."""
-    target = str(source.target if source.y is None else options.target)
     if source.whole:
-        return _fit_numbers(source.file.data, source.y, target, options)
+        return _fit_numbers(source.read(), options)
 
     width = len(source.columns)
-    targets: list[Any] = []
+    beside: list[NDArray[Any]] = []
 
-    def split(block: Any, _: int) -> Any:
-        targets.append(block[:, width:])
+    def split(block: NDArray[Any], _: int) -> NDArray[Any]:
+        beside.append(block[:, width:])
         return block[:, :width]
 
     with _numbers_in_file(source, split) as X:
+        others = dict(zip(source.beside, np.concatenate(beside).T, strict=True))
+        values = source.y
         if source.target is not None:
-            y = np.concatenate(targets)[:, 0]
-        elif source.y is not None and source.drops:
-            y = source.y[np.concatenate(source.kept)]
-        else:
-            y = source.y
-        return _fit_numbers(X, y, target, options)
+            values = others[source.target]
+        elif values is not None and source.drops:
+            values = values[np.concatenate(source.kept)]
+        groups = None
+        if source.groups is not None:
+            groups = number_groups(others[source.groups])
+        return _fit_numbers(TrainingRows(X, values, groups), options)
+
+
+def _fit_numbers(rows: TrainingRows, options: Namespace) -> Model:
+    """Return a learner or, without a target, a transformer, fitted to numbers."""
+    if rows.y is None:
+        return make_model(options, None).fit(rows.X)
+    y, classify = choose_task(rows.y, str(options.target), options)
+    return _fit_rows(replace(rows, y=y), classify, options)
 
 
 @contextmanager
-def _numbers_in_file(source: Source, encode: Callable[[Any, int], Any]) -> Iterator[Any]:
+def _numbers_in_file(
+    source: Source, encode: Callable[[Part, int], NDArray[Any]]
+) -> Iterator[NDArray[Any]]:
     """Give all rows as a memory map of numbers; `encode` takes a part and its first row."""
     with TemporaryDirectory(prefix="nysboost-") as folder:
         parts = count_rows(source.parts(), "read", source.file.n, 1)
@@ -239,21 +294,21 @@ def _numbers_in_file(source: Source, encode: Callable[[Any, int], Any]) -> Itera
         yield file.finish()
 
 
-def _fit_numbers(X: Any, y: Any, target: str, options: Namespace) -> Any:
-    y, classify = choose_task(y, target, options)
-    return make_model(options, classify).fit(X, y)
-
-
-def _fit_on_cluster(source: Source, options: Namespace) -> Any:
+def _fit_on_cluster(source: Source, options: Namespace) -> Model:
+    """Return a model fitted by the workers of a cluster."""
     with cluster.connect(options.scheduler):
         X = cluster.dask_table(source)
         y = cluster.dask_target(source)
-        classify: bool | None = None
-        if y is not None and options.task == "auto":
+        if y is None:
+            return make_model(options, None).fit(X)
+
+        classify = options.task == "classification"
+        if options.task == "auto":
             classify = y.dtype.kind not in "fiu"
-        elif y is not None:
-            classify = options.task == "classification"
         return make_model(options, classify).fit(X, y)
+
+
+# What is fitted
 
 
 def _print_columns(schema: Schema, n: int) -> None:
@@ -268,14 +323,11 @@ def _ids(options: Namespace) -> str:
     return "keep" if options.target is None else str(options.ids)
 
 
-def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool | None]:
+def choose_task(y: NDArray[Any], target: str, options: Namespace) -> tuple[NDArray[Any], bool]:
     """Return targets for the task, and whether that is classification; print which and why.
 
-    Text is classified, as are whole numbers of which there are two. Without targets: None, None.
+    Text is classified, as are whole numbers of which there are two.
     """
-    if y is None:
-        return None, None
-
     numbers = y.dtype.kind in "fiu"
     n_values = len(np.unique(y))
     whole = numbers and _are_whole(y)
@@ -291,7 +343,7 @@ def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool | No
     return y, classify
 
 
-def _are_whole(y: Any) -> bool:
+def _are_whole(y: NDArray[Any]) -> bool:
     """Whether all numbers are whole, and small enough to be exact."""
     if y.dtype.kind in "iu":
         return True
@@ -301,31 +353,46 @@ def _are_whole(y: Any) -> bool:
 def _print_task(classify: bool, target: str, n_values: int, numbers: bool) -> None:
     """Print which task was chosen, why, and how to choose the other."""
     if classify:
-        task, other, why = "classification", "regression", f"has {format_count(n_values, 'label')}"
+        task = "classification"
+        other = "regression"
+        why = f"has {format_count(n_values, 'label')}"
     else:
-        task, other, why = "regression", "classification", "holds numbers"
-    also = f" (--task {other} otherwise)" if numbers else ""
+        task = "regression"
+        other = "classification"
+        why = "holds numbers"
+    also = ""
+    if numbers:
+        also = f" (--task {other} otherwise)"
     print(printable(f"  task: {task} of {target!r}, because it {why}{also}"))
 
 
-def make_model(options: Namespace, classify: bool | None) -> Any:
-    """Return a learner with the options of the command, or a transformer, if that is None."""
-    if classify is not None:
-        return make_learner(
-            classify,
-            options.components,
-            options.seed,
-            local="auto" if options.local else False,
+def make_model(options: Namespace, classify: bool | None, share: float = 1.0) -> Model:
+    """Return a learner with the options of the command, or a transformer, if that is None.
+
+    It takes a `share` of the time that the command has.
+    """
+    if classify is None:
+        return nb.Nystroem(
+            kernel=choose_kernel(options.kernel, options.sigma),
+            method=options.method,
+            n_components=options.components,
+            tol=options.tol,
             max_memory=options.max_memory,
-            ids=options.ids,
+            random_state=options.seed,
         )
-    return nb.Nystroem(
-        kernel=choose_kernel(options.kernel, options.sigma),
-        method=options.method,
-        n_components=options.components,
-        tol=options.tol,
+
+    max_time = options.max_time
+    if max_time is not None:
+        max_time *= share
+    return make_learner(
+        classify,
+        options.components,
+        options.seed,
+        local="auto" if options.local else False,
         max_memory=options.max_memory,
-        random_state=options.seed,
+        ids=options.ids,
+        cv="time" if options.cv == "time" else None,
+        max_time=max_time,
     )
 
 
@@ -350,10 +417,26 @@ def _refuse_wrong_options(options: Namespace) -> None:
         find_method(options.method)
         as_bytes(options.max_memory)
         choose_kernel(options.kernel, options.sigma)
-    usual = {"method": "joint", "kernel": "rbf", "sigma": None, "tol": None}
-    given = [f"--{name}" for name, value in usual.items() if getattr(options, name) != value]
-    if options.target is not None and given:
+
+    if options.target is None:
+        given = _options_given(options, OF_LEARNERS)
+        if given:
+            raise UserError(f"{given} cannot be given without --target.")
+        return
+    given = _options_given(options, OF_APPROXIMATIONS)
+    if given:
         raise UserError(
-            f"{', '.join(given)} cannot be given with --target: a learner finds its kernel and "
-            "its landmarks itself."
+            f"{given} cannot be given with --target: a learner finds its kernel and its landmarks "
+            "itself."
         )
+    if options.groups is not None and options.scheduler is not None:
+        raise UserError("--groups and --scheduler do not go together: leave one of them out.")
+
+
+def _options_given(options: Namespace, usual: Mapping[str, object]) -> str:
+    """Return the options whose values are not the usual ones, as a sentence has them."""
+    return ", ".join(
+        f"--{name.replace('_', '-')}"
+        for name, value in usual.items()
+        if getattr(options, name) != value
+    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,10 @@ from nysboost.user_error import (
     with_exit_code,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet
+
 CHUNK_BYTES = 2**23
 """Size of a chunk of an HDF5 or Zarr array."""
 
@@ -38,8 +43,14 @@ ZARR_PARTS = re.compile(r"zarr\.json|\.z\w+|c|[\d.]+")
 PARQUET_PARTS = re.compile(r".*\.parquet|_(common_)?metadata|\..*\.crc")
 """Names of what is in an array of Zarr, and in a folder of Parquet files."""
 
-Put = Callable[[Any], Any]
+Put = Callable[[Any], object]
 """What writes the next rows."""
+
+Found: TypeAlias = dict[str, Any]
+"""What a command has found out, by name: text, numbers and lists of them."""
+
+Columns: TypeAlias = Mapping[str, Any]
+"""Columns of a table by name, of NumPy or of Arrow."""
 
 
 @contextmanager
@@ -100,7 +111,7 @@ class GrowingArray:
 
 
 @contextmanager
-def _open_columns(path: Path, block: Any, _n: int | None) -> Iterator[Put]:
+def _open_columns(path: Path, block: pa.Table, _n: int | None) -> Iterator[Put]:
     """Open a CSV, Parquet or Feather file with named columns, or CSV on standard output."""
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
@@ -123,10 +134,10 @@ def _open_columns(path: Path, block: Any, _n: int | None) -> Iterator[Put]:
 class ColumnWriter:
     """A writer of Arrow tables with one schema."""
 
-    writer: Any
-    schema: Any
+    writer: pa.ipc.RecordBatchFileWriter | pa.parquet.ParquetWriter
+    schema: pa.Schema
 
-    def write(self, table: Any) -> None:
+    def write(self, table: pa.Table) -> None:
         """Write the next rows."""
         self.writer.write_table(table.cast(self.schema))
 
@@ -141,7 +152,7 @@ SINKS: dict[str, Callable[[Path, Any, int | None], AbstractContextManager[Put]]]
 @contextmanager
 def open_sink(
     path: Path, expected: int | None, *, force: bool
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+) -> Iterator[Callable[[Columns], None]]:
     """Give what writes the next rows, columns by name, to an output of the form its name says.
 
     The first rows show types; `expected` is the number of all rows, where it is known.
@@ -176,7 +187,7 @@ class Sink:
         """Whether rows were written."""
         return self.put is not None
 
-    def write(self, columns: Mapping[str, Any]) -> None:
+    def write(self, columns: Columns) -> None:
         """Write the next rows, columns by name."""
         if SINKS[self.form] is _open_columns:
             self._write_table(columns)
@@ -189,21 +200,21 @@ class Sink:
             self.put = self.opened.enter_context(sink)
         self.put(block)
 
-    def _write_table(self, columns: Mapping[str, Any]) -> None:
+    def _write_table(self, columns: Columns) -> None:
         """Write columns to CSV, Parquet or Feather."""
         import pyarrow as pa
 
-        contiguous = {  # which Arrow does not copy
-            name: np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values
-            for name, values in columns.items()
-        }
+        contiguous = dict(columns)
+        for name, values in columns.items():
+            if isinstance(values, np.ndarray):  # which Arrow does not copy then
+                contiguous[name] = np.ascontiguousarray(values)
         try:
             self._put(pa.table(contiguous))
         except pa.ArrowException as error:  # lists in CSV, or text after numbers
             msg = f"A column to keep does not go into this {self.form} file: {error}."
             raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
 
-    def _write_array(self, columns: Mapping[str, Any]) -> None:
+    def _write_array(self, columns: Columns) -> None:
         """Write columns of numbers to one array."""
         for values in columns.values():
             dtype = getattr(values, "dtype", np.dtype(object))
@@ -251,8 +262,8 @@ def _is_input(path: Path, other: Path) -> bool:
     """Whether an output is what is read, holds it, or is a table of the folder that is read."""
     if path.exists() and other.exists() and path.samefile(other):
         return True
-    place = path.resolve()
-    read = other.resolve()
+    place = Path(os.path.realpath(path))  # which a loop of links does not stop
+    read = Path(os.path.realpath(other))
     if place.is_relative_to(read) and place.suffix.lower() in IN_FOLDERS:
         return True
     return place.is_dir() and read.is_relative_to(place)
@@ -262,7 +273,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the start of a formula."""
 
 
-def escape_formulas(columns: Mapping[str, Any]) -> dict[str, Any]:
+def escape_formulas(columns: Columns) -> dict[str, Any]:
     """Return columns whose texts, and names, a spreadsheet does not run as formulas.
 
     Texts that begin as a formula get an apostrophe in front.
@@ -296,10 +307,11 @@ def name_columns(what: str, width: int) -> list[str]:
     return [f"{what}_{i}" for i in range(width)]
 
 
-def print_found(found: Mapping[str, Any]) -> None:
+def print_found(found: Mapping[str, object]) -> None:
     """Print what a command has found out, a line for each thing."""
     for name, value in found.items():
-        lines = [printable(str(line)) for line in (value if isinstance(value, list) else [value])]
+        values = value if isinstance(value, list) else [value]
+        lines = [printable(str(one)) for one in values]
         heading = f"{name.replace('_', ' ')}:"
         if name == "schema":
             print("\n  ".join([heading, *lines]))

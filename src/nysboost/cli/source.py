@@ -6,43 +6,66 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from nysboost.learn.input import number_groups
+from nysboost.numerics.arrays import Indices
 from nysboost.numerics.budget import MAX_MEMORY
 from nysboost.numerics.messages import printable, unknown
 from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.csv_files import CsvFile
-from nysboost.tables.files import join_tables, open_table, without_index
+from nysboost.tables.files import ColumnFile, join_tables, open_table, without_index
 from nysboost.tables.frames import read_columns
 from nysboost.tables.schema import Schema
 from nysboost.tables.targets import read_target
 from nysboost.tables.text_format import TextFormat
 from nysboost.user_error import NO_FILE, WRONG_DATA, WRONG_MODEL, UserError, with_exit_code
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TableFile: TypeAlias = CsvFile | ColumnFile | ArrayFile
+Part: TypeAlias = Any
+"""Some rows of a file: an Arrow table, or an array of NumPy where columns have no names."""
+
+Model: TypeAlias = Any
+"""What `nysboost.load` returns: an estimator or an approximation, asked for what it can do."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows X with targets y and the numbers of their groups, each of shape (n,) or None."""
+
+    X: Part
+    y: NDArray[Any] | None
+    groups: Indices | None = None
+
 
 @dataclass
 class Source:
     """Columns of a table, its target, and what is done about rows with gaps.
 
-    The target is a column, or an array `y` beside the others in the same file. Rows with any gap
-    are left out, or those whose target is one. `kept` says of each part that was read which of
-    its rows were not.
+    The target is a column, or an array `y` beside the others in the same file; `groups` is a
+    column that is no feature. Rows with any gap are left out, or those whose target is one.
+    `kept` says of each part that was read which of its rows were not.
     """
 
-    file: Any
+    file: TableFile
     columns: Sequence[str]
     drop_missing: bool = False
     target: str | None = None
-    y: Any = None
+    y: NDArray[Any] | None = None
     drop_missing_target: bool = False
-    kept: list[Any] = field(default_factory=list, init=False)
+    groups: str | None = None
+    kept: list[NDArray[np.bool_]] = field(default_factory=list, init=False)
 
     @property
     def dropped_rows(self) -> int:
         """How many of the rows that were read were left out."""
-        return sum(int((~there).sum()) for there in self.kept)
+        return sum(int((~kept).sum()) for kept in self.kept)
 
     @property
     def drops(self) -> bool:
@@ -59,18 +82,21 @@ class Source:
         """Whether these are all rows and columns of an array."""
         return not (self.named or self.drops) and len(self.columns) == len(self.file.names)
 
-    def parts(self, more: Sequence[str] = ()) -> Iterator[Any]:
+    @property
+    def beside(self) -> list[str]:
+        """The columns that are no features: target and groups, those that there are."""
+        return [name for name in (self.target, self.groups) if name is not None]
+
+    def parts(self, more: Sequence[str] = ()) -> Iterator[Part]:
         """Read all rows once, in order: Arrow tables, or arrays where columns have no names.
 
-        The target comes after the columns, and then `more` columns.
+        Target and groups come after the columns, and then `more` columns.
         """
         self.kept = []
         start = 0
         n_left = 0
-        used = list(self.columns)
-        if self.target is not None:
-            used.append(self.target)
-        for block in self.file.batches(list(dict.fromkeys([*used, *more]))):
+        names = list(dict.fromkeys([*self.columns, *self.beside, *more]))
+        for block in self.file.batches(names):
             rows = slice(start, start + block.shape[0])
             start = rows.stop
             if not self.drops:
@@ -78,55 +104,69 @@ class Source:
                 yield block
                 continue
 
-            whole = self._find_whole_rows(block, used, rows)
+            whole = self._find_whole_rows(block, names, rows)
             self.kept.append(whole)
             n_left += int(whole.sum())
             if whole.all():
                 yield block
             elif whole.any():
-                yield block.filter(whole) if self.named else block[whole]
+                yield _take_rows(block, whole)
 
         if n_left == 0:
             gaps = " without gaps" if self.drops else ""
             raise UserError(f"{self.file.path} has no rows{gaps}.", WRONG_DATA)
 
-    def _find_whole_rows(self, block: Any, used: Sequence[str], rows: slice) -> Any:
+    def _find_whole_rows(self, block: Part, names: list[str], rows: slice) -> NDArray[np.bool_]:
         """Return which rows of a block have no gap where gaps are left out."""
-        first = 0 if self.drop_missing else len(self.columns)
-        whole = _find_whole_rows(block, used, first)
+        required = [] if self.target is None else [self.target]
+        if self.drop_missing:
+            required = [*self.columns, *self.beside]
+
+        whole = np.ones(block.shape[0], dtype=bool)
+        if isinstance(block, np.ndarray):
+            positions = [names.index(name) for name in required]
+            whole &= np.isfinite(block[:, positions]).all(axis=1)
+        elif required:
+            for cells in read_columns(block, required):
+                whole &= ~cells.gaps
         if self.y is not None and self.y.dtype.kind == "f":
             y = self.y[rows]
             whole &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
         return whole
 
-    def read(self) -> tuple[Any, Any]:
-        """Return the columns of all rows, an Arrow table and its target, or an array."""
-        if self.whole:
-            return self.file.data, self.y
+    def read(self) -> TrainingRows:
+        """Return all rows: an Arrow table or an array, with its target and groups."""
+        if isinstance(self.file, ArrayFile) and self.whole:
+            return TrainingRows(self.file.data, self.y)
         return self.join(list(self.parts()))
 
-    def join(self, parts: Sequence[Any]) -> tuple[Any, Any]:
-        """Return parts that were read as one, and its target."""
-        if not self.named:
-            return np.concatenate(parts)[:, : len(self.columns)], None
-        table = join_tables(parts)
-        return table.select(list(self.columns)), self.target_in(table)
+    def join(self, parts: Sequence[Part]) -> TrainingRows:
+        """Return parts that were read as one."""
+        if self.named:
+            table = join_tables(parts)
+            return TrainingRows(
+                table.select(list(self.columns)), self.target_in(table), self.groups_in(table)
+            )
+        return TrainingRows(np.concatenate(parts)[:, : len(self.columns)], None)
 
-    def target_in(self, table: Any) -> Any:
+    def target_in(self, table: pa.Table) -> NDArray[Any] | None:
         """Return the values of the target in an Arrow table, of shape (n,); None without one."""
         if self.target is None:
             return None
         return read_target(table.column(self.target), self.target, str(self.file.path))
 
+    def groups_in(self, table: pa.Table) -> Indices | None:
+        """Return the number of each row's group in an Arrow table, of shape (n,)."""
+        if self.groups is None:
+            return None
+        with with_exit_code(WRONG_DATA):
+            return number_groups(table.column(self.groups).to_pylist())
 
-def _find_whole_rows(block: Any, used: Sequence[str], first: int) -> Any:
-    """Return which rows of a table or an array have no gap in the columns from `first` on."""
-    if isinstance(block, np.ndarray):
-        return np.isfinite(block[:, first : len(used)]).all(axis=1)
-    looked_at = used[first:]
-    if not looked_at:
-        return np.ones(block.shape[0], dtype=bool)
-    return ~np.logical_or.reduce([cells.gaps for cells in read_columns(block, looked_at)])
+
+def _take_rows(part: Part, whole: NDArray[np.bool_]) -> Part:
+    if isinstance(part, np.ndarray):
+        return part[whole]
+    return part.filter(whole)
 
 
 def open_source(options: Namespace) -> Source:
@@ -143,7 +183,13 @@ def open_source(options: Namespace) -> Source:
     if target is not None:
         target = _find_column(file, target)
 
-    left_out = {target, *_find_columns(file, options.drop_column)}
+    groups = getattr(options, "groups", None)
+    if groups is not None:
+        groups = _find_column(file, groups)
+    if groups is not None and groups == target:
+        raise UserError(f"--groups and --target both name the column {target!r}: give two columns.")
+
+    left_out = {target, groups, *_find_columns(file, options.drop_column)}
     names = without_index(file.names, file.path, file.notes)
     columns = [name for name in names if name not in left_out]
     if not columns:
@@ -152,13 +198,21 @@ def open_source(options: Namespace) -> Source:
         )
     _print_notes(file)
     on_cluster = getattr(options, "scheduler", None) is not None
-    if isinstance(file, CsvFile) and target is not None and not on_cluster:
-        file.exact = (target,)  # labels may have more digits than a float
-    only_target = getattr(options, "drop_missing_target", False)
-    return Source(file, columns, options.drop_missing, target, y, only_target)
+    source = Source(
+        file,
+        columns,
+        options.drop_missing,
+        target,
+        y,
+        drop_missing_target=getattr(options, "drop_missing_target", False),
+        groups=groups,
+    )
+    if isinstance(file, CsvFile) and not on_cluster:
+        file.exact = source.beside  # labels and groups may have more digits than a float
+    return source
 
 
-def open_fitted(options: Namespace, model: Any, more: Sequence[str]) -> tuple[Source, list[str]]:
+def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[Source, list[str]]:
     """Open a table with the columns that a model was fitted on, by name where both have names.
 
     Also return the names of `more` columns.
@@ -187,13 +241,13 @@ def open_fitted(options: Namespace, model: Any, more: Sequence[str]) -> tuple[So
     return Source(file, names, options.drop_missing), others
 
 
-def _print_notes(file: Any) -> None:
+def _print_notes(file: TableFile) -> None:
     """Print what was noticed when a file was opened."""
     for note in file.notes:
         print(printable(note))
 
 
-def _open_file(options: Namespace, schema: Schema | None = None) -> Any:
+def _open_file(options: Namespace, schema: Schema | None = None) -> TableFile:
     """Open the table of a command, written as its options say."""
     if str(options.data) == "-" and sys.stdin is None:
         raise UserError("Standard input is closed: give the name of a file.", NO_FILE)
@@ -211,16 +265,19 @@ def _open_file(options: Namespace, schema: Schema | None = None) -> Any:
     )
 
 
-def _find_columns(file: Any, given: Sequence[str]) -> list[str]:
+def _find_columns(file: TableFile, given: Sequence[str]) -> list[str]:
     """Return columns given by name or number, each for itself or several with commas between."""
     names: list[str] = []
     for text in given:
-        names += [text] if text in file.names else text.split(",")
+        if text in file.names:
+            names.append(text)
+        else:
+            names += text.split(",")
     found = [_find_column(file, name.strip()) for name in names if name]
     return list(dict.fromkeys(found))
 
 
-def _find_column(file: Any, name: str) -> str:
+def _find_column(file: TableFile, name: str) -> str:
     """Return the name of a column that was given by its name or its number."""
     names = file.names
     if name in names:
@@ -231,9 +288,10 @@ def _find_column(file: Any, name: str) -> str:
     raise UserError(f"{file.path}: {unknown('column', name, names)}")
 
 
-def schema_of(model: Any) -> Schema:
+def schema_of(model: Model) -> Schema:
     """Return what a model knows of its columns."""
-    schema = getattr(getattr(model, "features_", model), "schema_", None)
+    holder = getattr(model, "features_", model)
+    schema = getattr(holder, "schema_", None)
     encoder = getattr(model, "encoder", None)
     if encoder is not None:
         schema = encoder.codes.schema

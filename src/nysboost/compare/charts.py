@@ -10,14 +10,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-import nysboost as nb
 from nysboost._version import SOFTWARE
+from nysboost.catalogue import FAMILIES
+from nysboost.numerics.arrays import Floats
 from nysboost.rows.files import atomic_file
 from nysboost.user_error import import_optional
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BLACK = "#000000"
 COLOURS = {
@@ -42,7 +47,7 @@ DASHES = ("solid", (0, (3, 1.5)), (0, (1, 1.5)), (0, (4.5, 2)))
 
 def find_family(name: str) -> str:
     """Return the family that a method belongs to; "" for a learner."""
-    for family, names in nb.FAMILIES.items():
+    for family, names in FAMILIES.items():
         if name in names:
             return family
     return ""
@@ -56,10 +61,10 @@ def find_style(name: str) -> dict[str, Any]:
     family = find_family(name)
     if family == "boosting":  # one colour for each choice of weights
         group = name.partition("-")[0]
-        members = [member for member in nb.FAMILIES[family] if member.startswith(group)]
+        members = [member for member in FAMILIES[family] if member.startswith(group)]
     elif family:
         group = family
-        members = list(nb.FAMILIES[family])
+        members = list(FAMILIES[family])
     else:
         group = name.partition(" (")[0]
         members = [group, name]
@@ -76,18 +81,21 @@ class Chart:
     """A title, and a function that draws into axes; `file` is its picture beside a page."""
 
     title: str
-    draw: Callable[[Any], Any]
+    draw: Callable[[Axes], object]
     file: str = ""
     height: float = 3.1
+
+
+Numbers: TypeAlias = Sequence[float] | Floats
 
 
 class Curve(NamedTuple):
     """Points to draw under one name; `error` is a standard error for each of them."""
 
     name: str
-    x: Any
-    y: Any
-    error: Any = None
+    x: Numbers
+    y: Numbers
+    error: Numbers | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,7 @@ class CurvePlot:
     curves: Sequence[Curve]
     log: str
 
-    def __call__(self, axes: Any) -> None:
+    def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
         axes.set(xlabel=self.x, ylabel=self.y.replace(" (", "\n("))  # in two lines nothing is cut
         for curve in self.curves:
@@ -109,16 +117,20 @@ class CurvePlot:
             axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **style)
             self._draw_band(axes, curve, style["color"])
 
-        _set_scale(axes, "x", "x" in self.log, [x for curve in self.curves for x in curve.x])
-        _set_scale(axes, "y", "y" in self.log, [y for curve in self.curves for y in curve.y])
+        if self.curves:
+            x = np.concatenate([curve.x for curve in self.curves])
+            y = np.concatenate([curve.y for curve in self.curves])
+            _set_scale(axes, "x", "x" in self.log, x)
+            _set_scale(axes, "y", "y" in self.log, y)
 
-    def _draw_band(self, axes: Any, curve: Curve, colour: str) -> None:
+    def _draw_band(self, axes: Axes, curve: Curve, colour: str) -> None:
         """Draw a band of one standard error around a curve that has them."""
         mean = np.asarray(curve.y)
         error = np.asarray(curve.error, dtype=float)
         if np.isfinite(error).all():
-            look = {"color": colour, "alpha": 0.15, "linewidth": 0}
-            axes.fill_between(curve.x, mean - error, mean + error, **look)
+            axes.fill_between(
+                curve.x, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0
+            )
 
 
 def chart_curves(
@@ -135,10 +147,10 @@ class BarPlot:
     label: str
     values: Mapping[Any, float]
 
-    def __call__(self, axes: Any) -> None:
+    def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
         names = [str(name) for name in self.values]
-        axes.barh(names, self.values.values(), height=0.6, color=COLOURS["NysBoost"])
+        axes.barh(names, list(self.values.values()), height=0.6, color=COLOURS["NysBoost"])
         axes.set(xlabel=self.label)
         axes.invert_yaxis()
 
@@ -148,7 +160,7 @@ def chart_bars(title: str, label: str, values: Mapping[Any, float]) -> Chart:
     return Chart(title, BarPlot(label, values), height=0.8 + 0.26 * len(values))
 
 
-def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -> None:
+def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Numbers) -> None:
     """Choose ticks that are plain numbers: whole, where all values are, or on a logarithm."""
     ticker = import_optional("matplotlib.ticker")
     axis = getattr(axes, f"{name}axis")
@@ -157,7 +169,9 @@ def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -
 
     if logarithmic and shown.size and 0 < 8 * shown.min() < shown.max():
         axes.set(**{f"{name}scale": "log"})
-        steps = (1.0,) if shown.max() > 100 * shown.min() else (1.0, 2.0, 5.0)
+        steps = [1.0, 2.0, 5.0]
+        if shown.max() > 100 * shown.min():
+            steps = [1.0]
         axis.set_major_locator(ticker.LogLocator(subs=steps))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter("")
@@ -169,7 +183,7 @@ def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -
 
 
 @contextmanager
-def _make_figure(chart: Chart, width: float, height: float, **style: Any) -> Iterator[Any]:
+def _make_figure(chart: Chart, width: float, height: float, **style: object) -> Iterator[Figure]:
     """Give a chart as a figure of matplotlib, inside its style: $ in a name begins no formula."""
     figures = import_optional("matplotlib.figure")
     with (

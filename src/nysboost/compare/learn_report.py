@@ -16,7 +16,7 @@ from nysboost.compare.charts import BLACK, COLOURS, Chart, Curve, chart_bars, ch
 from nysboost.compare.effects import MOST_CLASSES, Effect, find_effects
 from nysboost.compare.learners import COMPACT, OURS, FirstFold, Problem, is_ours, say_outcome
 from nysboost.compare.outcomes import Outcome
-from nysboost.compare.page import Page, Section, Table
+from nysboost.compare.page import CHART, CHART_FILES, Page, Section, Table
 from nysboost.compare.peers import CONSTANT
 from nysboost.numerics.arrays import Floats
 from nysboost.numerics.budget import spaced_indices
@@ -28,7 +28,6 @@ SHOWN, EFFECTS, LABELS = 15, 4, 10
 """Columns whose importance is drawn, and whose effect is; labels of a confusion matrix."""
 ALONE = 0.95
 """Share of the importance from which one column is named: it may be written down afterwards."""
-TIME, PNG = "Error against time", "error-against-time.png"
 FEATURES = (
     "Importance: how much the error grows if a column is shuffled. Effect: the mean prediction if "
     "every test row had this value; of several classes the most probable are drawn."
@@ -53,7 +52,11 @@ def make_page(
     timed = [Curve(o.name, [o.seconds], [o.error]) for o in outcomes if o.name != CONSTANT]
     charts = []
     if timed:
-        charts = [chart_curves(TIME, "seconds to fit", problem.measure, timed, log="xy", file=PNG)]
+        charts = [
+            chart_curves(
+                "Error against time", "seconds to fit", problem.measure, timed, log="xy", file=CHART
+            )
+        ]
     sections = [Section("Learners", charts=charts, tables=[_make_table(problem, records)])]
     if first is not None:
         sections.append(_show_predictions(problem, first))
@@ -65,7 +68,7 @@ def make_page(
         records=records,
         notes=notes,
         commands=commands or {},
-        files=[PNG.replace(".png", suffix) for suffix in (".png", ".svg", ".pdf")],
+        files=CHART_FILES,
         settings=settings or {},
     )
 

@@ -6,8 +6,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,38 @@ from nysboost.compare.outcomes import Measures, Outcome, run_rounds
 from nysboost.compare.page import format_number
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.search.splits import uses_folds
+from nysboost.numerics.arrays import Floats
 from nysboost.numerics.budget import spaced_indices
 
-OURS, COMPACT = "NysBoost", "NysBoost (compact)"
-FEWEST, MOST = 50, 5000
-"""Rows below which none are held out, as errors on fewer than ten rows say little; rows held out
-at most: the standard error of their share of errors is then below 0.7 %."""
+OURS = "NysBoost"
+COMPACT = "NysBoost (compact)"
+FEWEST = 50
+"""Rows below which none are held out: errors on fewer than ten rows say little."""
+MOST = 5000
+"""Rows held out at most: the standard error of their share of errors is then below 0.7 %."""
 LINEAR_ROWS = 20_000
 """Rows at most that a linear model is fitted to, to be compared with."""
-Pair = tuple[Any, Any]
-"""Of training rows and of test rows."""
+FoldTable: TypeAlias = Any
+"""Rows of a table: of Arrow for our learners, coded as an array for others."""
+Model: TypeAlias = Any
+"""A learner: an estimator of this library, of scikit-learn, or of another one."""
+
+OPTIONS_OF = {COMPACT: ["--no-local"]}
+"""Options of ``nysboost fit`` for a learner of the comparison."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Rows and targets of one fold, to train on and to test on.
+
+    `groups` are those of the training rows.
+    """
+
+    X_train: FoldTable
+    X_test: FoldTable
+    y_train: NDArray[Any]
+    y_test: NDArray[Any]
+    groups: NDArray[np.intp] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +62,8 @@ class Problem:
     that rows are in order of time, and that later ones are held out.
     """
 
-    frame: Any
-    y: Any
+    frame: FoldTable
+    y: NDArray[Any]
     classify: bool
     target: str = "y"
     components: int | None = None
@@ -68,8 +90,17 @@ class Problem:
             return f"{self.folds} folds, each later than its training rows"
         return f"{self.folds} folds"
 
-    def split(self) -> list[Pair]:
-        """Return training and test rows of each fold."""
+    def take(self, train: NDArray[np.intp], test: NDArray[np.intp]) -> Fold:
+        """Return some rows to train on, and others to test on."""
+        groups = self.groups
+        if groups is not None:
+            groups = groups[train]
+        return Fold(
+            self.frame.take(train), self.frame.take(test), self.y[train], self.y[test], groups
+        )
+
+    def split(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Return the numbers of the training and test rows of each fold."""
         if self.groups is not None:
             splitter: Any = GroupKFold(self.folds, shuffle=True, random_state=self.seed)
         elif self.by_time:
@@ -106,12 +137,21 @@ class Problem:
         return np.flatnonzero(np.isin(self.groups, order[:n_groups]))
 
 
-def make_learner(classify: bool, components: int | None, seed: int, **how: Any) -> Any:
+def make_learner(classify: bool, components: int | None, seed: int, **how: Any) -> Model:
     """Return a learner of ours; where `components` is None, with its usual number of landmarks."""
-    kind: Any = NystroemClassifier if classify else NystroemRegressor
     if components is not None:
         how["n_components"] = components
-    return kind(random_state=seed, **how)
+    if classify:
+        return NystroemClassifier(random_state=seed, **how)
+    return NystroemRegressor(random_state=seed, **how)
+
+
+class FirstFold(NamedTuple):
+    """Our learner fitted to the training rows of the first fold, its test rows and their y."""
+
+    model: Model
+    table: FoldTable
+    y: NDArray[Any]
 
 
 def cross_validate(
@@ -126,27 +166,27 @@ def cross_validate(
 
     def rounds() -> Iterator[dict[str, Callable[[], Measures]]]:
         for train, test in problem.split():
-            X = problem.frame.take(train), problem.frame.take(test)
-            y = problem.y[train], problem.y[test]
-            coded = peers.CodedRows.of(*X)
-            runs: dict[str, Callable[[], Measures]] = {}
-            for name, model in peers.make_peers(coded, problem.classify, problem.seed).items():
-                runs[name] = Run(name, model, coded.parts, y)
-            for name, local in ((COMPACT, False), (OURS, "auto")):
-                how = problem.classify, problem.components, problem.seed
-                runs[name] = Run(name, make_learner(*how, local=local), X, y, kept)
-            yield runs
+            yield _runs_of_fold(problem, problem.take(train, test), kept)
 
     outcomes = run_rounds(rounds(), problem.folds, lambda name, _: not is_ours(name), note)
     return outcomes, kept[0] if kept else None
 
 
-class FirstFold(NamedTuple):
-    """Our learner fitted to the training rows of the first fold, its test rows and their y."""
+def _runs_of_fold(
+    problem: Problem, fold: Fold, kept: list[FirstFold]
+) -> dict[str, Callable[[], Measures]]:
+    """Return the fits of one fold by learner: others first, then ours, the compact one and all."""
+    coded = peers.CodedRows.of(fold.X_train, fold.X_test)
+    of_others = replace(fold, X_train=coded.train, X_test=coded.test, groups=None)
+    runs: dict[str, Callable[[], Measures]] = {}
+    for name, model in peers.make_peers(coded, problem.classify, problem.seed).items():
+        runs[name] = Run(name, model, of_others, kept)
 
-    model: Any
-    table: Any
-    y: Any
+    cv = "time" if problem.by_time else None
+    given = problem.classify, problem.components, problem.seed
+    runs[COMPACT] = Run(COMPACT, make_learner(*given, local=False, cv=cv), fold, kept)
+    runs[OURS] = Run(OURS, make_learner(*given, cv=cv), fold, kept)
+    return runs
 
 
 @dataclass(frozen=True)
@@ -157,70 +197,70 @@ class Run:
     """
 
     name: str
-    model: Any
-    X: Pair
-    y: Pair
-    kept: list[FirstFold] | None = None
+    model: Model
+    fold: Fold
+    kept: list[FirstFold]
 
     def __call__(self) -> Measures:
         """Fit and measure."""
-        fitted, measures, _ = fit_and_measure(self.name, self.model, self.X, self.y)
-        if self.name == OURS and self.kept is not None and not self.kept:
-            self.kept.append(FirstFold(fitted, self.X[1], self.y[1]))
+        fitted, measures, _ = fit_and_measure(self.name, self.model, self.fold)
+        if self.name == OURS and not self.kept:
+            self.kept.append(FirstFold(fitted, self.fold.X_test, self.fold.y_test))
         return measures
 
 
-def fit_and_test(model: Any, problem: Problem, held: NDArray[np.intp]) -> tuple[Any, list[Outcome]]:
+def fit_and_test(
+    model: Model, problem: Problem, held: NDArray[np.intp]
+) -> tuple[Model, list[Outcome]]:
     """Fit a learner of ours to all rows but some, and test it on those.
 
     Return it with its outcome and those of a linear model and a constant, smallest error first.
     """
-    y = problem.y
-    train = np.delete(np.arange(len(y)), held)
-    test_table = problem.frame.take(held)
-
-    tables = problem.frame.take(train), test_table
-    model, measures, losses = fit_and_measure(OURS, model, tables, (y[train], y[held]))
+    train = np.delete(np.arange(len(problem.y)), held)
+    fold = problem.take(train, held)
+    model, measures, losses = fit_and_measure(OURS, model, fold)
     outcomes = [_as_outcome(OURS, measures, losses)]
 
-    few = train[spaced_indices(len(train), LINEAR_ROWS)]
-    coded = peers.CodedRows.of(problem.frame.take(few), test_table)
+    few = problem.take(train[spaced_indices(len(train), LINEAR_ROWS)], held)
+    coded = peers.CodedRows.of(few.X_train, few.X_test)
+    of_others = replace(few, X_train=coded.train, X_test=coded.test, groups=None)
     for name, peer in peers.make_simple_peers(coded, problem.classify).items():
-        _, measures, losses = fit_and_measure(name, peer, coded.parts, (y[few], y[held]))
+        _, measures, losses = fit_and_measure(name, peer, of_others)
         outcomes.append(_as_outcome(name, measures, losses))
     return model, sorted(outcomes, key=lambda outcome: outcome.error)
 
 
-def _as_outcome(name: str, measures: Measures, losses: NDArray[Any]) -> Outcome:
+def _as_outcome(name: str, measures: Measures, losses: Floats) -> Outcome:
     """Return what one run gave as an outcome of one round."""
     return Outcome(name, {measure: [value] for measure, value in measures.items()}, losses)
 
 
-def fit_and_measure(name: str, model: Any, X: Pair, y: Pair) -> tuple[Any, Measures, NDArray[Any]]:
+def fit_and_measure(name: str, model: Model, fold: Fold) -> tuple[Model, Measures, Floats]:
     """Fit a learner; return it with its error and loss on test rows, and the seconds of both.
 
     Also return what each test row adds to the error: its square, or whether the label is wrong.
     """
-    X_train, X_test = X
-    y_train, y_test = y
-    with _undisturbed(name, len(y_train)):
+    how = {}
+    if fold.groups is not None:
+        how["groups"] = fold.groups
+    classify = hasattr(model, "predict_proba")
+    with _undisturbed(name, len(fold.y_train)):
         began = time.perf_counter()
-        model = model.fit(X_train, y_train)
+        model = model.fit(fold.X_train, fold.y_train, **how)
         fitted = time.perf_counter()
-        predicted = np.ravel(model.predict(X_test))
+        predicted = np.ravel(model.predict(fold.X_test))
         ended = time.perf_counter()
-        classify = hasattr(model, "predict_proba")
         if classify:
-            probabilities = np.clip(model.predict_proba(X_test), 1e-15, 1)
+            probabilities = np.clip(model.predict_proba(fold.X_test), 1e-15, 1)
             probabilities /= probabilities.sum(axis=1, keepdims=True)
 
     if classify:
-        losses = np.asarray(predicted != y_test, dtype=np.float64)
+        losses = np.asarray(predicted != fold.y_test, dtype=np.float64)
         error = float(losses.mean())
-        loss = float(log_loss(y_test, probabilities, labels=model.classes_))
+        loss = float(log_loss(fold.y_test, probabilities, labels=model.classes_))
     else:
-        losses = np.asarray((predicted - y_test) ** 2, dtype=np.float64)
-        error = float(root_mean_squared_error(y_test, predicted))
+        losses = np.asarray((predicted - fold.y_test) ** 2, dtype=np.float64)
+        error = float(root_mean_squared_error(fold.y_test, predicted))
         loss = float("nan")
     measures = {
         "error": error,
@@ -265,7 +305,7 @@ def is_tie(a: Outcome, b: Outcome) -> bool:
     return bool(abs(gaps.mean()) <= max(0.01 * b.error, noise))
 
 
-def _noise_of(gaps: NDArray[Any], a: Outcome, b: Outcome) -> float:
+def _noise_of(gaps: Floats, a: Outcome, b: Outcome) -> float:
     """Return two standard errors of the difference of two errors."""
     if len(gaps) > 1:
         return float(2 * np.std(gaps, ddof=1) / np.sqrt(len(gaps)))
@@ -286,6 +326,24 @@ def name_in_sentence(outcome: Outcome, *, begins: bool = False) -> str:
     return name
 
 
+def is_no_better_than_constant(outcomes: Sequence[Outcome]) -> bool:
+    """Whether a constant has the smallest error, or ties with what has."""
+    best = outcomes[0]
+    constant = next((outcome for outcome in outcomes if outcome.name == peers.CONSTANT), None)
+    return constant is not None and (constant is best or is_tie(best, constant))
+
+
+def find_simplest(outcomes: Sequence[Outcome]) -> Outcome | None:
+    """Return the simplest of our models that ties with the best learner, or is it; None if none."""
+    best = outcomes[0]
+    by_name = {outcome.name: outcome for outcome in outcomes}
+    for name in (COMPACT, OURS):
+        outcome = by_name.get(name)
+        if outcome is not None and (outcome is best or is_tie(outcome, best)):
+            return outcome
+    return None
+
+
 def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     """Say in plain words who predicts best, who ties, and whether a simpler model would do."""
     best = outcomes[0]
@@ -294,11 +352,10 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     other = next((outcome for outcome in outcomes if not is_ours(outcome.name)), None)
     if ours is None or other is None:
         return f"So far {name_in_sentence(best)} has the smallest {measure}, {error}."
-
-    constant = next((outcome for outcome in outcomes if outcome.name == peers.CONSTANT), None)
-    if constant is not None and (constant is best or is_tie(best, constant)):
+    if is_no_better_than_constant(outcomes):
         return f"No learner predicts {target} better than a constant ({measure} {error})."
 
+    # The better of ours beside the best of the others
     second = other if best is ours else ours
     they = name_in_sentence(second)
     theirs = format_number(second.error)
@@ -309,6 +366,7 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
             f"{they} predicts {target} better: {measure} {error} and {theirs}. nysboost learn uses "
             "all rows."
         )
+
     winner = name_in_sentence(best, begins=True)
     if tied:
         text = f"{winner} and {they} predict {target} equally well: {measure} {error} and {theirs}."
@@ -325,6 +383,9 @@ def _say_faster(outcomes: Sequence[Outcome], best: Outcome, second: Outcome) -> 
     times = best.seconds / max(quick.seconds, 1e-6)
     if times < 2:
         return ""
-    also = "" if quick is second else "does as well, and "
+
+    also = "does as well, and "
+    if quick is second:
+        also = ""
     name = name_in_sentence(quick, begins=True)
     return f" {name} {also}fits {times:.0f} times faster than {name_in_sentence(best)}."

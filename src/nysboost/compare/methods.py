@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-import nysboost as nb
+from nysboost._approximate import approximate
+from nysboost.catalogue import FAMILIES, METHODS
 from nysboost.compare.charts import Curve, chart_curves, find_family
 from nysboost.compare.outcomes import Measures, Outcome, run_rounds
-from nysboost.compare.page import Page, Section, Table
+from nysboost.compare.page import CHART, CHART_FILES, Page, Section, Table
 from nysboost.kernels import Kernel, make_kernel
+from nysboost.numerics.arrays import Array
 from nysboost.numerics.messages import unknown
 from nysboost.user_error import WRONG_CALL, UserError, with_exit_code
 
-MIXTURES = tuple(
-    m for f in ("ensemble", "boosting", "boosting, joint core") for m in nb.FAMILIES[f]
+MIXTURES = (
+    *FAMILIES["ensemble"],
+    *FAMILIES["boosting"],
+    *FAMILIES["boosting, joint core"],
 )
 SINGLE = ("nystrom", "nystrom-fixed-rank")
 DEFAULT_METHODS = (
@@ -45,6 +48,10 @@ MUCH_FASTER = 0.5
 """Of tied methods, one in half the time is recommended."""
 
 
+Sizes: TypeAlias = dict[str, Any]
+"""Parameters of `approximate` that give a method its number of landmarks, by name."""
+
+
 @dataclass(frozen=True)
 class Task:
     """Points X, (n, d), or a kernel matrix, (n, n); a kernel, and a budget of columns.
@@ -52,7 +59,7 @@ class Task:
     `lenient` leaves out methods that cannot run.
     """
 
-    X: Any
+    X: Array
     kernel: Kernel | str
     methods: tuple[str, ...]
     budget: int
@@ -62,12 +69,14 @@ class Task:
     seed: int = 0
     lenient: bool = False
 
-    def sizes(self, method: str) -> dict[str, Any]:
+    def sizes(self, method: str) -> Sizes:
         """Return the parameters that give a method its budget."""
         if method in MIXTURES:
             n_columns = self.budget // self.n_learners
-            sizes: dict[str, Any] = {"n_learners": self.n_learners, "n_columns": n_columns}
-            return sizes if self.rank is None else sizes | {"rank": min(self.rank, n_columns)}
+            sizes: Sizes = {"n_learners": self.n_learners, "n_columns": n_columns}
+            if self.rank is not None:
+                sizes["rank"] = min(self.rank, n_columns)
+            return sizes
         if method in SINGLE:
             return {"n_columns": self.budget, "rank": self.rank}
         return {"n_components": self.budget}
@@ -76,9 +85,9 @@ class Task:
 def choose_methods(names: str, kernel: str = "rbf") -> tuple[str, ...]:
     """Return the methods asked for: names with commas between, "all", or "" for the usual ones."""
     if names == "all":
-        return tuple(nb.METHODS)
+        return tuple(METHODS)
     if names:
-        return split_names(names, "method", nb.METHODS)
+        return split_names(names, "method", METHODS)
     if kernel == "precomputed":  # it has no points, of which there could be centres
         return tuple(name for name in DEFAULT_METHODS if name != "kmeans")
     return DEFAULT_METHODS
@@ -120,16 +129,20 @@ def _read_sigma(text: str | None) -> float | str:
 
 def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners: int) -> int:
     """Return the number of landmarks; if none is asked for, a multiple of that of learners."""
-    budget = asked or min(n, max(n_learners, min(BUDGET, n // 4) // n_learners * n_learners))
     mixtures = bool(set(methods) & set(MIXTURES))
-    if budget > n:
-        msg = f"{budget} landmarks are asked for, but there are only {n} rows: "
-        raise UserError(f"{msg}lower --components or give more rows.")
     if asked is None and mixtures and n < 2 * n_learners:
         raise UserError(
             f"The table has {n} rows, and mixtures of {n_learners} learners need at least "
             f"{2 * n_learners}: give more rows, or fewer learners with --learners."
         )
+
+    budget = asked
+    if budget is None:
+        n_columns = min(BUDGET, n // 4) // n_learners
+        budget = min(n, n_learners * max(1, n_columns))
+    if budget > n:
+        msg = f"{budget} landmarks are asked for, but there are only {n} rows: "
+        raise UserError(f"{msg}lower --components or give more rows.")
     if mixtures and budget < n_learners:
         raise UserError(f"{budget} landmarks cannot be split between {n_learners} learners.")
     return budget
@@ -137,23 +150,23 @@ def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners:
 
 def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
     """Run every method with each seed; return what each cost and gave, smallest error first."""
-    rounds = (
-        {method: partial(_measure, task, method, seed) for method in task.methods}
-        for seed in range(task.seed, task.seed + task.repeats)
-    )
+
+    def rounds() -> Iterator[dict[str, Callable[[], Measures]]]:
+        for seed in range(task.seed, task.seed + task.repeats):
+            yield {method: partial(_measure, task, method, seed) for method in task.methods}
 
     def may_fail(_: str, error: Exception) -> bool:
         return task.lenient and isinstance(error, ValueError)
 
     # With one thread, processor time is the time on an idle machine.
     with threadpool_limits(1), with_exit_code(WRONG_CALL):
-        return run_rounds(rounds, task.repeats, may_fail, note)
+        return run_rounds(rounds(), task.repeats, may_fail, note)
 
 
 def _measure(task: Task, method: str, seed: int) -> Measures:
     """Return error, processor time and evaluated entries of one approximation."""
     began = time.process_time()
-    approximation = nb.approximate(
+    approximation = approximate(
         task.X, method, task.kernel, **task.sizes(method), random_state=seed
     )
     seconds = time.process_time() - began
@@ -180,10 +193,11 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     usable.sort(key=lambda outcome: (max(outcome.error, ROUNDING), outcome.seconds))
     best, *others = usable
     if not others:
-        return best.name, f"{best.name} alone was compared: its error is {best.error:.3g}."
+        return best.name, f"{best.name} alone was compared: its error is {_say(best.error)}."
     if usable[-1].error < ROUNDING:
         return _cannot_compare(usable)
 
+    # As good as the best, and much faster
     tied = [o for o in usable if o.error <= max(CLOSE * best.error, SMALL_ENOUGH)]
     fastest = min(tied, key=lambda outcome: outcome.seconds)
     if fastest.seconds <= MUCH_FASTER * best.seconds:
@@ -193,6 +207,7 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
             f"instead of {best.seconds:.2g} s."
         )
 
+    # The best, whether others come close or not
     text = f"Use {best.name}: its error {_say(best.error)} is the smallest of {len(usable)} methods"
     ties = [o.name for o in others if o.error <= max(CLOSE * best.error, ROUNDING)]
     if ties:
@@ -218,8 +233,6 @@ def _say(error: float) -> str:
     return "below 1e-10 (rounding)" if error < ROUNDING else f"{error:.3g}"
 
 
-CHART = "error-against-time.png"
-
 COLUMNS = {
     "method": "method", "family": "family", "relative error": "error",
     "± standard error": "standard_error", "seconds": "seconds", "entries evaluated": "entries",
@@ -227,28 +240,60 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def make_page(outcomes: Sequence[Outcome], budget: int, about: Mapping[str, Any]) -> Page:
-    """Return the report of a comparison; `about` are its notes, commands and settings."""
+def make_page(
+    outcomes: Sequence[Outcome],
+    budget: int,
+    *,
+    notes: Sequence[str] = (),
+    commands: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> Page:
+    """Return the report of a comparison with so many landmarks."""
     best, reason = recommend(outcomes)
     front = find_pareto_front(outcomes)
-    records: list[dict[str, Any]] = [
-        {
-            "method": o.name, "family": find_family(o.name), "landmarks": budget, "error": o.error,
-            "standard_error": o.standard_error, "seconds": o.seconds,
-            "entries": round(o.mean("entries")), "front": o.name in front,
-        }
-        for o in outcomes
-    ]  # fmt: skip
-    shown = [r for r in records if len(records) <= FEW or r["front"] or r["method"] == best]
-    x, y = "seconds to fit (processor time, one thread)", "relative error (Frobenius norm)"
-    curves = [Curve(r["method"], [r["seconds"]], [r["error"]]) for r in shown]
-    chart = chart_curves("Error against time", x, y, curves, log="xy", file=CHART)
-    title = "Methods, smallest error first" if shown == records else "The best trade-offs"
+    records = [_as_record(outcome, budget, outcome.name in front) for outcome in outcomes]
+
+    # Of many methods the best trade-offs are drawn, and all are in a table that opens
+    shown = records
+    title = "Methods, smallest error first"
+    if len(records) > FEW:
+        shown = [r for r in records if r["front"] or r["method"] == best]
+        title = "The best trade-offs"
     tables = [Table.of(title, COLUMNS, shown, note=FRONT, marked=[best])]
-    if shown != records:
+    if len(shown) < len(records):
         title = f"All {len(records)} methods"
         tables.append(Table.of(title, COLUMNS, records, folded=True, marked=[best]))
-    section = Section("Methods", charts=[chart], tables=tables)
-    files = [str(Path(CHART).with_suffix(suffix)) for suffix in (".png", ".svg", ".pdf")]
-    title = "Nyström methods compared on your data"
-    return Page(title, reason, [section], records, files=files, **about)
+
+    curves = [Curve(r["method"], [r["seconds"]], [r["error"]]) for r in shown]
+    chart = chart_curves(
+        "Error against time",
+        "seconds to fit (processor time, one thread)",
+        "relative error (Frobenius norm)",
+        curves,
+        log="xy",
+        file=CHART,
+    )
+    return Page(
+        title="Nyström methods compared on your data",
+        headline=reason,
+        sections=[Section("Methods", charts=[chart], tables=tables)],
+        records=records,
+        notes=notes,
+        commands=commands or {},
+        files=CHART_FILES,
+        settings=settings or {},
+    )
+
+
+def _as_record(outcome: Outcome, budget: int, on_front: bool) -> dict[str, Any]:
+    """Return what is kept of a method in ``comparison.csv``."""
+    return {
+        "method": outcome.name,
+        "family": find_family(outcome.name),
+        "landmarks": budget,
+        "error": outcome.error,
+        "standard_error": outcome.standard_error,
+        "seconds": outcome.seconds,
+        "entries": round(outcome.mean("entries")),
+        "front": on_front,
+    }

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nysboost.numerics.arrays import Floats
 from nysboost.numerics.progress import current
 
 Measures = dict[str, float]
@@ -21,7 +20,7 @@ class Outcome:
 
     name: str
     measured: Mapping[str, Sequence[float]]
-    losses: NDArray[Any] | None = field(default=None, compare=False)
+    losses: Floats | None = field(default=None, compare=False)
 
     def mean(self, measure: str) -> float:
         """Return the mean over the rounds."""
@@ -41,7 +40,9 @@ class Outcome:
     def standard_error(self) -> float:
         """That of the mean error; NaN of one round."""
         errors = self.measured["error"]
-        return float(np.std(errors, ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else np.nan
+        if len(errors) == 1:
+            return np.nan
+        return float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
 
 
 def run_rounds(
@@ -63,27 +64,33 @@ def run_rounds(
             if not work.total:
                 work.begin(n_rounds * len(candidates))
             for name, measure in candidates.items():
-                try:
-                    if name not in failed:
+                if name not in failed:
+                    try:
                         measures = measure()
                         found.setdefault(name, []).append(measures)
-                except Exception as error:  # another library's learner may raise anything
-                    if not may_fail(name, error):
-                        raise
-                    failed.add(name)
-                    found.pop(name, None)
-                    said = str(error).partition("\n")[0][:300].rstrip(". ")
-                    note(
-                        f"{name} was left out, because it failed ({type(error).__name__}: {said})."
-                    )
+                    except Exception as error:  # another library's learner may raise anything
+                        if not may_fail(name, error):
+                            raise
+                        failed.add(name)
+                        found.pop(name, None)
+                        note(_say_failed(name, error))
                 work.step()
     except KeyboardInterrupt:
         if not found:
             raise
         made = sum(map(len, found.values()))
         note(f"Stopped by Ctrl-C: {made} of {work.total:g} fits were done, and they alone count.")
-    outcomes = [
-        Outcome(name, {key: [run[key] for run in runs] for key in runs[0]})
-        for name, runs in found.items()
-    ]
+
+    outcomes = [Outcome(name, _by_measure(runs)) for name, runs in found.items()]
     return sorted(outcomes, key=lambda outcome: outcome.error)
+
+
+def _say_failed(name: str, error: Exception) -> str:
+    """Return the note on a candidate that is left out."""
+    said = str(error).partition("\n")[0][:300].rstrip(". ")
+    return f"{name} was left out, because it failed ({type(error).__name__}: {said})."
+
+
+def _by_measure(runs: Sequence[Measures]) -> dict[str, list[float]]:
+    """Return each measure of some runs, in their order."""
+    return {measure: [run[measure] for run in runs] for measure in runs[0]}

@@ -11,6 +11,7 @@ import platform
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -48,13 +49,15 @@ class Table:
         cls, title: str, columns: Mapping[str, str], records: Iterable[Record], **how: Any
     ) -> Table:
         """Return a table of records; `columns` map a heading to the key of its values."""
-        rows = [[_format_cell(record[key]) for key in columns.values()] for record in records]
+        keys = list(columns.values())
+        rows = [_format_cells(record, keys) for record in records]
         return cls(title, list(columns), rows, **how)
 
     @property
     def wide(self) -> bool:
         """Whether it becomes a list on a phone."""
-        return len(self.head) >= WIDE or any(len(cell) > LONG for r in self.rows for cell in r)
+        longest = max(map(len, chain.from_iterable(self.rows)), default=0)
+        return len(self.head) >= WIDE or longest > LONG
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Page:
     notes: Sequence[str] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[str] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 def render(page: Page, suffix: str = ".html") -> str:
@@ -95,63 +98,91 @@ def render(page: Page, suffix: str = ".html") -> str:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
+
     links = {Path(file).name: file for file in page.files}
     if page.records:
-        content = base64.b64encode(
-            _format_csv(page.records).encode("utf-8", "backslashreplace")
-        ).decode()
-        links["comparison.csv"] = f"data:text/csv;base64,{content}"
-    versions = {n: metadata.version(n) for n in ("nysboost", "numpy", "scipy", "scikit-learn")}
-    environment = {"Python": platform.python_version(), **versions, "system": platform.platform()}
+        links[RECORDS] = f"data:text/csv;base64,{_as_base64(_encode(_format_csv(page.records)))}"
+
+    # The page runs this script and no other: its policy has the hash
     script = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
+    digest = hashlib.sha256(script.encode()).digest()
     text: str = templates.get_template(f"page{suffix}").render(
         page=page,
         software=SOFTWARE,
         links=links,
         draw=charts.render,
         script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script_hash=_as_base64(digest),
         long=LONG,
         settings=json.dumps(page.settings, indent=2, ensure_ascii=False, default=str),
-        environment=json.dumps(environment, indent=2),
+        environment=json.dumps(_describe_environment(), indent=2),
     )
     return text
+
+
+def _describe_environment() -> dict[str, str]:
+    """Return the versions with which a page is written."""
+    environment = {"Python": platform.python_version()}
+    for name in ("nysboost", "numpy", "scipy", "scikit-learn"):
+        environment[name] = metadata.version(name)
+    environment["system"] = platform.platform()
+    return environment
+
+
+def _as_base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _encode(text: str) -> bytes:
+    """Return text in UTF-8; what has no form there, as in names of files, is escaped."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def write(page: Page, path: Path) -> None:
     """Write a page as one HTML or Markdown file."""
     with atomic_file(path, "The report") as file:
-        file.write(render(page, path.suffix).encode("utf-8", "backslashreplace"))
+        file.write(_encode(render(page, path.suffix)))
 
 
 def write_csv(path: Path, records: Sequence[Record]) -> None:
     """Write records as CSV."""
     with atomic_file(path, "The table") as file:
-        file.write(_format_csv(records).encode("utf-8", "backslashreplace"))
+        file.write(_encode(_format_csv(records)))
 
 
 def _format_csv(records: Sequence[Record]) -> str:
     """Return records as CSV, NaN as nothing; the last column has the version."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*records[0], "software"))
+    writer.writerow([*records[0], "software"])
     for record in records:
-        writer.writerow((*("" if v != v else v for v in record.values()), SOFTWARE))
+        cells = ["" if value != value else value for value in record.values()]
+        writer.writerow([*cells, SOFTWARE])
     return text.getvalue()
 
 
-REPORT, EARLIER, RECORDS = "report.html", "report.earlier.html", "comparison.csv"
+REPORT = "report.html"
+EARLIER = "report.earlier.html"
+RECORDS = "comparison.csv"
+CHART = "error-against-time.png"
+CHART_FILES = tuple(CHART.replace(".png", suffix) for suffix in (".png", ".svg", ".pdf"))
+WRITTEN = (REPORT, EARLIER, RECORDS, *CHART_FILES)
 """Files of a report in its folder."""
+
+MAKER = SOFTWARE.partition(" ")[0].encode()
+"""What the files of a report of any version have in them."""
 
 
 def publish(page: Page, out: Path) -> None:
     """Write a comparison as CSV, charts and a page; print what came of it and what to do next."""
+    # The outcome
     print_table(page.sections[0].tables[0])
     for note in page.notes:
         if note.startswith("Stopped") or "was left out" in note:
             print(printable(note))
     print(printable(page.headline))
 
+    # The files
     write_csv(out / RECORDS, page.records)
     for section in page.sections:
         for chart in section.charts:
@@ -163,6 +194,7 @@ def publish(page: Page, out: Path) -> None:
         print(f"The earlier report is kept as {out / EARLIER}.")
     write(page, report)
 
+    # What to do next
     for sentence, command in page.commands.items():
         print(printable(f"{sentence}\n  {command}"))
     print(f"The report is {report}.")
@@ -182,8 +214,8 @@ def print_table(table: Table) -> None:
     for i, name in enumerate(table.head):
         drawn.add_column(printable(name), overflow="fold", no_wrap=i == 0)
     for row in table.rows:
-        style = "bold" if row[0] in table.marked else None
-        drawn.add_row(*[printable(cell) for cell in row], style=style)
+        cells = [printable(cell) for cell in row]
+        drawn.add_row(*cells, style="bold" if row[0] in table.marked else None)
     printer = console.Console(highlight=False)
     if not printer.is_terminal:
         printer.width = PRINTED
@@ -192,8 +224,13 @@ def print_table(table: Table) -> None:
         print(table.note)
 
 
-def make_writable(folder: Path, inputs: Sequence[Path] = ()) -> None:
-    """Make a folder for a report, and check that files can be written and replace no input."""
+def make_writable(
+    folder: Path, names: Sequence[str] = WRITTEN, inputs: Sequence[Path] = ()
+) -> None:
+    """Make a folder for a report, and check that files of these names can be written to it.
+
+    They replace those of earlier reports, but neither an input nor a file of anything else.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder) as file:
@@ -202,17 +239,34 @@ def make_writable(folder: Path, inputs: Sequence[Path] = ()) -> None:
         msg = f"The folder {folder} cannot be written ({error.strerror}): give another with --out."
         raise UserError(msg) from error
 
-    written = [folder / name for name in (REPORT, EARLIER, RECORDS)]
-    for path in inputs:
-        if any(file.exists() and path.exists() and path.samefile(file) for file in written):
+    for name in names:
+        path = folder / name
+        if not path.exists():
+            continue
+        if any(other.exists() and path.samefile(other) for other in inputs):
             msg = f"{path} is an input and would be replaced by the report: give another folder."
+            raise UserError(msg, EXISTS)
+        if not _is_of_a_report(path):
+            msg = f"{path} is no file of a report and would be replaced: give another folder."
             raise UserError(msg, EXISTS)
 
 
-def _format_cell(value: Any) -> str:
+def _is_of_a_report(path: Path) -> bool:
+    """Whether a file names this library as its maker, as all files of a report do."""
+    return path.is_file() and MAKER in path.read_bytes()
+
+
+def _format_cells(record: Record, keys: Sequence[str]) -> list[str]:
+    """Return some values of a record as a table shows them."""
+    return [_format_cell(record[key]) for key in keys]
+
+
+def _format_cell(value: object) -> str:
     """Return a text as it is, a star for what is true, a count in full, or a number."""
-    if isinstance(value, bool):
-        return "★" if value else ""
+    if value is True:
+        return "★"
+    if value is False:
+        return ""
     if isinstance(value, float):
         return format_number(value)
     if isinstance(value, int):

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -23,7 +24,15 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from nysboost.numerics.arrays import Floats
 from nysboost.tables.schema import Schema
 
-LINEAR, CONSTANT, PROCESS = "linear model", "constant", "exact Gaussian process"
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+Learner: TypeAlias = Any
+"""An estimator of scikit-learn, or of a library with its interface."""
+
+LINEAR = "linear model"
+CONSTANT = "constant"
+PROCESS = "exact Gaussian process"
 PROCESS_ROWS = 1000
 """Rows up to which an exact Gaussian process is compared: its time grows with n³."""
 FEW_ROWS = 10_000
@@ -38,81 +47,112 @@ LANDMARKS = 256
 class CodedRows:
     """Training and test rows as numbers, with categories as integers, NaN where one is missing."""
 
-    parts: tuple[Floats, Floats]
+    train: Floats
+    test: Floats
     categories: list[int]
 
     @classmethod
-    def of(cls, *tables: Any) -> CodedRows:
+    def of(cls, train: Table, test: Table) -> CodedRows:
         """Code a table to train on and one to test on; the first decides what each column is."""
-        schema = Schema.of(tables[0], ids="drop")
+        schema = Schema.of(train, ids="drop")
         kinds = [column.kind for column in schema.columns if column.used]
         categories = [i for i, kind in enumerate(kinds) if kind == "category"]
-        parts = []
-        for table in tables:
-            columns = [column for column in schema.read(table) if column is not None]
-            part = np.column_stack(columns).astype(np.float64)
-            places = part[:, categories]
-            part[:, categories] = np.where(places < 0, np.nan, places)
-            parts.append(part)
-        return cls((parts[0], parts[1]), categories)
+        return cls(_code(train, schema, categories), _code(test, schema, categories), categories)
 
-    def scaler(self) -> Any:
+    def scaler(self) -> Learner:
         """Return what makes one-hot codes of categories, and fills and standardises numbers."""
-        rare: Any = {"handle_unknown": "infrequent_if_exist", "max_categories": MOST_CATEGORIES}
-        one_hot = OneHotEncoder(sparse_output=False, **rare)
+        one_hot = OneHotEncoder(
+            sparse_output=False,
+            handle_unknown="infrequent_if_exist",
+            max_categories=MOST_CATEGORIES,
+        )
         fill = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
         return make_column_transformer((one_hot, self.categories), remainder=fill)
 
 
-def make_simple_peers(rows: CodedRows, classify: bool) -> dict[str, Any]:
+def _code(table: Table, schema: Schema, categories: list[int]) -> Floats:
+    """Return the columns of a table that are used, with NaN for unknown categories."""
+    columns = [column for column in schema.read(table) if column is not None]
+    coded = np.column_stack(columns).astype(np.float64)
+    numbers = coded[:, categories]
+    coded[:, categories] = np.where(numbers < 0, np.nan, numbers)
+    return coded
+
+
+def make_simple_peers(rows: CodedRows, classify: bool) -> dict[str, Learner]:
     """Return what every learner should be better than: a constant and a linear model."""
-    constant = DummyClassifier(strategy="prior") if classify else DummyRegressor()
+    constant: Learner = DummyRegressor()
+    if classify:
+        constant = DummyClassifier(strategy="prior")
     return {CONSTANT: constant, LINEAR: make_pipeline(rows.scaler(), _make_linear(classify))}
 
 
-def _make_linear(classify: bool) -> Any:
-    return LogisticRegression(max_iter=1000) if classify else RidgeCV(np.logspace(-4, 4, 9))
-
-
-def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Any]:
+def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Learner]:
     """Return learners to compare with; those of other libraries only where they are installed."""
-    train = rows.parts[0]
-    n = len(train)
-    trees: Any = HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor
-    few = [j for j in rows.categories if len(np.unique(train[:, j])) < 255]
-    landmarks = Nystroem(n_components=min(LANDMARKS, n), random_state=seed)
-    found = make_simple_peers(rows, classify) | {
-        "scikit-learn's Nystroem": make_pipeline(rows.scaler(), landmarks, _make_linear(classify)),
-        "gradient boosting": trees(random_state=seed, categorical_features=few),
-    }
+    landmarks = Nystroem(n_components=min(LANDMARKS, len(rows.train)), random_state=seed)
+    found = make_simple_peers(rows, classify)
+    found["scikit-learn's Nystroem"] = make_pipeline(
+        rows.scaler(), landmarks, _make_linear(classify)
+    )
+    found["gradient boosting"] = _make_trees(rows, classify, seed)
     if find_spec("lightgbm"):
-        import lightgbm as lgb
-
-        boosted: Any = lgb.LGBMClassifier if classify else lgb.LGBMRegressor
-        threads = 1 if n < FEW_ROWS else None
-        model = boosted(n_estimators=500, verbose=-1, random_state=seed, n_jobs=threads)
-        model.fit = functools.partial(model.fit, categorical_feature=rows.categories)
-        found["LightGBM"] = model
+        found["LightGBM"] = _make_lightgbm(rows, classify, seed)
     if find_spec("catboost"):
-        import catboost
-
-        kind: Any = catboost.CatBoostClassifier if classify else catboost.CatBoostRegressor
-        quiet = {"verbose": 0, "allow_writing_files": False}
-        model = kind(random_seed=seed, cat_features=rows.categories, **quiet)
-        as_objects = FunctionTransformer(_as_objects, kw_args={"categories": rows.categories})
-        found["CatBoost"] = make_pipeline(as_objects, model)
-    if n <= PROCESS_ROWS and classify:
-        process = GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
-        found[PROCESS] = make_pipeline(rows.scaler(), process)
-    elif n <= PROCESS_ROWS:  # with a scale for each feature
-        width = rows.scaler().fit_transform(train).shape[1]
-        kernel = ConstantKernel() * Matern(np.ones(width), nu=1.5) + WhiteKernel(0.1)
-        process = GaussianProcessRegressor(kernel, normalize_y=True)
-        found[PROCESS] = make_pipeline(rows.scaler(), process)
+        found["CatBoost"] = _make_catboost(rows, classify, seed)
+    if len(rows.train) <= PROCESS_ROWS:
+        found[PROCESS] = _make_process(rows, classify)
     return found
 
 
-def _as_objects(X: Floats, categories: Sequence[int]) -> Any:
+def _make_linear(classify: bool) -> Learner:
+    if classify:
+        return LogisticRegression(max_iter=1000)
+    return RidgeCV(np.logspace(-4, 4, 9))
+
+
+def _make_trees(rows: CodedRows, classify: bool, seed: int) -> Learner:
+    """Return scikit-learn's gradient boosting, which takes categories of less than 255 values."""
+    few = [j for j in rows.categories if len(np.unique(rows.train[:, j])) < 255]
+    if classify:
+        return HistGradientBoostingClassifier(random_state=seed, categorical_features=few)
+    return HistGradientBoostingRegressor(random_state=seed, categorical_features=few)
+
+
+def _make_lightgbm(rows: CodedRows, classify: bool, seed: int) -> Learner:
+    import lightgbm
+
+    threads = None
+    if len(rows.train) < FEW_ROWS:
+        threads = 1
+    kind: Any = lightgbm.LGBMClassifier if classify else lightgbm.LGBMRegressor
+    model = kind(n_estimators=500, verbose=-1, random_state=seed, n_jobs=threads)
+    model.fit = functools.partial(model.fit, categorical_feature=rows.categories)
+    return model
+
+
+def _make_catboost(rows: CodedRows, classify: bool, seed: int) -> Learner:
+    import catboost
+
+    kind: Any = catboost.CatBoostClassifier if classify else catboost.CatBoostRegressor
+    model = kind(
+        random_seed=seed, cat_features=rows.categories, verbose=0, allow_writing_files=False
+    )
+    as_objects = FunctionTransformer(_as_objects, kw_args={"categories": rows.categories})
+    return make_pipeline(as_objects, model)
+
+
+def _make_process(rows: CodedRows, classify: bool) -> Learner:
+    """Return an exact Gaussian process, for regression with a scale for each feature."""
+    if classify:
+        process = GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
+        return make_pipeline(rows.scaler(), process)
+    width = rows.scaler().fit_transform(rows.train).shape[1]
+    kernel = ConstantKernel() * Matern(np.ones(width), nu=1.5) + WhiteKernel(0.1)
+    process = GaussianProcessRegressor(kernel, normalize_y=True)
+    return make_pipeline(rows.scaler(), process)
+
+
+def _as_objects(X: Floats, categories: Sequence[int]) -> NDArray[np.object_]:
     """Return an array in which categories are integers, as CatBoost asks for."""
     found = X.astype(object)
     found[:, categories] = np.nan_to_num(X[:, categories], nan=-1).astype(np.int64)

@@ -162,7 +162,7 @@ class TrainingTable:
         values = groups
         if isinstance(groups, str):
             X, values = _split_column(X, groups)
-        return cls(X, y, weights, _number_groups(values))
+        return cls(X, y, weights, number_groups(values))
 
     def counting(self) -> TrainingTable:
         """Return the table without rows of weight 0, where it is in memory."""
@@ -274,7 +274,7 @@ def _split_column(X: Any, name: str) -> tuple[Any, Any]:
     return frame.drop(name).to_native(), frame[name].to_list()
 
 
-def _number_groups(groups: Any) -> Indices:
+def number_groups(groups: Any) -> Indices:
     """Return the number of each row's group, in the order of the groups' names, shape (n,)."""
     values = gather(groups)
     if hasattr(values, "device") and not isinstance(values, np.ndarray):

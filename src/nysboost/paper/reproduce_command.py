@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nysboost.compare.methods import split_names
-from nysboost.compare.page import make_writable, write, write_csv
+from nysboost.compare.page import REPORT, make_writable, write, write_csv
 from nysboost.numerics.messages import format_count, format_seconds, unknown
 from nysboost.numerics.progress import report_progress
 from nysboost.paper import datasets, figures, ledger, presets, report, runner
@@ -33,7 +33,7 @@ def run(options: Namespace) -> dict[str, Any]:
     """Run all that is asked for, write it into a folder, and return outcome and verdicts."""
     chosen = choose_presets(options)
     _refuse_other_report(options)
-    make_writable(options.out)
+    make_writable(options.out, [REPORT])
     # What is missing is said, or downloaded, before hours of work and not between them.
     sources = _load_data(chosen, options.data_dir)
     plans = [

@@ -160,9 +160,12 @@ def as_path(path: object) -> Path:
 
 def real_place(path: Path) -> Path:
     """Return where a file goes: what a symbolic link points to, not the link."""
-    if path.is_symlink():
-        return path.resolve()
-    return path
+    if not path.is_symlink():
+        return path
+    place = Path(os.path.realpath(path))
+    if place.is_symlink():  # only of a loop there is no end
+        raise OSError(f"{str(path)!r} is a loop of symbolic links: give the name of a file.")
+    return place
 
 
 def refuse_no_place(path: Path) -> None:

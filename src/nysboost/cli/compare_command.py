@@ -1,0 +1,263 @@
+"""``nysboost compare``: which method approximates the kernel matrix of a user's table best."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost.cli.commands import CHOOSING, spell
+from nysboost.cli.learn_command import choose_rows
+from nysboost.cli.sinks import Found
+from nysboost.cli.source import Source, open_source
+from nysboost.compare import methods
+from nysboost.compare.page import WRITTEN as REPORT_FILES
+from nysboost.compare.page import make_writable, publish
+from nysboost.gram.make import check_precomputed
+from nysboost.kernels import Kernel
+from nysboost.numerics.arrays import Array, is_sparse
+from nysboost.numerics.messages import format_count, printable
+from nysboost.numerics.progress import report_progress
+from nysboost.paper import datasets
+from nysboost.rows.recognise import scan_rows
+from nysboost.tables.codes import Codes
+from nysboost.tables.schema import Schema
+from nysboost.user_error import WRONG_DATA, UserError, with_exit_code
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_ROWS = 20_000
+"""Most rows whose exact error can be afforded: it takes all n² entries."""
+
+
+def compare(options: Namespace) -> Found:
+    """Compare methods, until Ctrl-C; print a table, recommend one, write a report."""
+    chosen = methods.choose_methods(options.methods, options.kernel)
+    kernel = _choose_kernel(options)
+    points = _read_points(options)
+    budget = methods.choose_budget(options.components, len(points), chosen, options.learners)
+    make_writable(options.out, REPORT_FILES, [options.data])
+
+    seeds = format_count(options.repeats, "seed")
+    notes = [
+        *points.notes,
+        f"Kernel: {options.kernel}; {budget} landmarks; mixtures have {options.learners} learners "
+        f"of {budget // options.learners} columns; {seeds} each, timed with one thread.",
+    ]
+    print("\n".join(printable(note) for note in notes))
+
+    task = methods.Task(
+        points.X,
+        kernel,
+        chosen,
+        budget,
+        n_learners=options.learners,
+        rank=options.rank,
+        repeats=options.repeats,
+        seed=options.seed,
+        lenient=options.methods == "all",
+    )
+    with report_progress("methods", verbose=1):
+        outcomes = methods.run(task, notes.append)
+    method, reason = methods.recommend(outcomes)
+
+    page = methods.make_page(
+        outcomes,
+        budget,
+        notes=[*points.said, *notes],
+        commands=_command_to_approximate(method, task, points, options),
+        settings={"command": options.again},
+    )
+    publish(page, options.out)
+    return {"recommended": method, "reason": reason, "methods": page.records}
+
+
+def _choose_kernel(options: Namespace) -> Kernel | str:
+    """Return the kernel, or "precomputed", whose table holds kernel values."""
+    if options.kernel != "precomputed":
+        return methods.choose_kernel(options.kernel, options.sigma)
+
+    given = {"--sigma": options.sigma, "--standardise": options.standardise}
+    ignored = [name for name, value in given.items() if value]
+    if ignored:
+        raise UserError(
+            f"{' and '.join(ignored)} would change nothing, because --kernel precomputed takes "
+            "the kernel values as they are: leave one of them out."
+        )
+    return "precomputed"
+
+
+# The rows to compare on
+
+
+@dataclass
+class Points:
+    """Rows to compare methods on: points X (n, d), or kernel values X (n, n).
+
+    `said` is what was noticed of their file, `notes` what was done to them.
+    """
+
+    X: Array
+    notes: list[str]
+    said: Sequence[str] = ()
+    scaled: bool = False
+    left_out: bool = False
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+
+def _read_points(options: Namespace) -> Points:
+    """Return the rows to compare on, scaled if they are a table of several columns."""
+    if options.max_rows > MOST_ROWS:
+        msg = f"The exact error takes all n² entries: at most {MOST_ROWS} rows, not "
+        raise UserError(f"{msg}{options.max_rows}.")
+    if not options.data.exists() and str(options.data) in datasets.DATASETS:
+        return _read_data_set(options)
+
+    source = open_source(options)
+    if options.kernel == "precomputed":
+        return _read_kernel_values(source, options)
+
+    points = _read_numbers(source, options)
+    note, kept = choose_rows(len(points), options)
+    if len(kept) < len(points):
+        points.X = points.X[kept]
+    points.notes.insert(0, _count_columns(note, points.X))
+    return points
+
+
+def _count_columns(note: str, X: Array) -> str:
+    return f"{note} They make {X.shape[1]:,} columns of numbers."
+
+
+def _read_data_set(options: Namespace) -> Points:
+    """Return rows of one of the paper's data sets."""
+    name = str(options.data)
+    if options.drop_column:
+        raise UserError(f"The data set {name} has no other columns: leave --drop-column out.")
+    X, n = datasets.draw(name, options.max_rows, options.seed, options.data_dir)
+    note, _ = choose_rows(n, options)
+    points = Points(X, [_count_columns(note, X)])
+    if options.standardise:
+        _standardise(points)
+    return points
+
+
+def _read_kernel_values(source: Source, options: Namespace) -> Points:
+    """Return the kernel values between some of the rows, or refuse what is no kernel matrix."""
+    G = source.read().X
+    if source.named:
+        G = _as_matrix(G, source)
+    n, width = G.shape
+    if n != width:
+        raise UserError(
+            f"{source.file.path} is no kernel matrix, which is square: it has {n:,} rows and "
+            f"{width:,} columns. Leave --kernel precomputed out to compare on its rows as points.",
+            WRONG_DATA,
+        )
+    with with_exit_code(WRONG_DATA):
+        check_precomputed(scan_rows(G, name=str(source.file.path)))
+
+    note, kept = choose_rows(n, options)
+    if len(kept) < n:
+        G = G[kept][:, kept]
+    return Points(G, [note], source.file.notes)
+
+
+def _as_matrix(table: pa.Table, source: Source) -> NDArray[np.float64]:
+    """Return a table of numbers as an array."""
+    for column in Schema.of(table).columns:
+        if column.kind != "number":
+            raise UserError(
+                f"{source.file.path} is no kernel matrix: its column {column.name!r} holds no "
+                "numbers. Leave --kernel precomputed out to compare on its rows as points.",
+                WRONG_DATA,
+            )
+    return np.column_stack([column.to_numpy() for column in table.columns]).astype(np.float64)
+
+
+def _read_numbers(source: Source, options: Namespace) -> Points:
+    """Return the rows of a table as numbers, and what its columns are.
+
+    Gaps are filled here; a fit without a target has to leave such rows out.
+    """
+    table = source.read().X
+    if not source.named:
+        scan_rows(table, name=str(source.file.path))  # or it says which number is none
+        points = Points(table, [], source.file.notes)
+        if options.standardise:
+            _standardise(points)
+        return points
+
+    schema = Schema.of(table)
+    gaps = any(column.gaps for column in schema.columns)
+    points = Points(
+        Codes.of(schema)(table),
+        schema.describe(),
+        source.file.notes,
+        left_out=source.drop_missing or gaps,
+    )
+    several = len(schema.columns) > 1
+    if options.standardise or (options.standardise is None and several):
+        _standardise(points)
+    return points
+
+
+def _standardise(points: Points) -> None:
+    """Scale each column to mean 0 and standard deviation 1, so that the kernel sees all alike."""
+    X = points.X
+    if is_sparse(X):
+        raise UserError("A sparse table this wide cannot be standardised: it would fill up.")
+    scale = X.std(axis=0)
+    points.X = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    points.scaled = True
+    points.notes.append(
+        "Each column was scaled to mean 0 and standard deviation 1 (--no-standardise leaves them)."
+    )
+
+
+# What comes next
+
+
+def _command_to_approximate(
+    method: str, task: methods.Task, points: Points, options: Namespace
+) -> dict[str, str]:
+    """Return what approximates with the recommended method on all rows."""
+    needs_python = method in methods.MIXTURES or points.scaled or not options.data.exists()
+    if needs_python or options.kernel == "precomputed":
+        return _python_to_approximate(method, task, points)
+
+    words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost", "--method", method]
+    words += ["--components", str(task.budget), *spell(options, f"--kernel --sigma {CHOOSING}")]
+    rows = "all rows"
+    if points.left_out:
+        rows = "all rows without gaps"
+        if not options.drop_missing:
+            words.append("--drop-missing")
+    return {f"Fit it to {rows} and save it:": shlex.join(words)}
+
+
+def _python_to_approximate(method: str, task: methods.Task, points: Points) -> dict[str, str]:
+    """Return a line of Python that does what the comparison did."""
+    if isinstance(task.kernel, str):
+        kernel = repr(task.kernel)
+        what = "G, the kernel matrix"
+        rows = "G"
+    else:
+        kernel = f"nb.{task.kernel!r}"
+        what = "X, the numbers of the table"
+        rows = "X"
+    if points.scaled:
+        rows = "sklearn.preprocessing.scale(X)"
+
+    given = {name: value for name, value in task.sizes(method).items() if value is not None}
+    sizes = "".join(f", {name}={value}" for name, value in given.items())
+    code = f'nb.approximate({rows}, "{method}", {kernel}{sizes}, random_state={task.seed})'
+    return {f"Approximate with it, in Python, with {what}:": code}

@@ -1,0 +1,168 @@
+"""``nysboost learn``: which learner predicts a target of the user's table best."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost.cli.commands import CHOOSING, spell
+from nysboost.cli.fit import choose_task, spell_predict
+from nysboost.cli.sinks import Found
+from nysboost.cli.source import Source, open_source
+from nysboost.compare import learn_report, learners
+from nysboost.compare.outcomes import Outcome
+from nysboost.compare.page import WRITTEN as REPORT_FILES
+from nysboost.compare.page import make_writable, publish
+from nysboost.numerics.messages import format_count, printable
+from nysboost.numerics.progress import report_progress
+from nysboost.tables.schema import Schema
+from nysboost.user_error import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LARGEST = 1e100
+"""Numbers beyond this have squares that some learner cannot add up."""
+
+
+def learn(options: Namespace) -> Found:
+    """Compare learners by cross-validation, until Ctrl-C; print a table, write a report."""
+    # The table and its target
+    source = open_source(options)
+    if not source.named:
+        msg = f"The columns of {source.file.path} have no names: learn takes a file that has them."
+        raise UserError(msg)
+    rows = source.read()
+    all_y = np.asarray(rows.y)
+    note, kept = choose_rows(len(all_y), options)
+    frame: pa.Table = rows.X.take(kept)
+    notes = [note]
+    if source.drops:
+        dropped = format_count(source.dropped_rows, "row")
+        notes.append(f"{dropped} with gaps left out before")
+    notes += Schema.of(frame).describe()
+    print("\n  ".join(printable(line) for line in notes))
+
+    # What is learned
+    target = str(source.target)
+    y, classify = choose_task(all_y[kept], target, options)
+    y = y.astype(str if classify else np.float64)
+    groups = rows.groups
+    if groups is not None:
+        groups = groups[kept]
+    problem = learners.Problem(
+        frame,
+        y,
+        classify,
+        target,
+        components=options.components,
+        folds=options.folds,
+        seed=options.seed,
+        groups=groups,
+        by_time=options.cv == "time",
+    )
+    _refuse_what_cannot_be_learned(problem, source)
+    notes.append(f"{problem.task} of {target}, {problem.describe_folds()}")
+
+    # The comparison and its report
+    make_writable(options.out, REPORT_FILES, [options.data])
+    with report_progress("fits", verbose=1):
+        outcomes, first = learners.cross_validate(problem, notes.append)
+    page = learn_report.make_page(
+        outcomes,
+        first,
+        problem,
+        notes=[*source.file.notes, *notes],
+        commands=_commands_to_fit(outcomes, problem, options),
+        settings={"command": options.again, "landmarks": options.components or "auto"},
+    )
+    publish(page, options.out)
+    return {
+        "headline": page.headline,
+        "next": list(page.commands.values()),
+        "learners": page.records,
+    }
+
+
+def choose_rows(n: int, options: Namespace) -> tuple[str, NDArray[np.intp]]:
+    """Return a note on the rows that are used, and which they are, in rising order."""
+    if n <= options.max_rows:
+        return f"{options.data}: {n:,} rows, all of them used.", np.arange(n)
+    kept = np.random.default_rng(options.seed).permutation(n)[: options.max_rows]
+    note = (
+        f"{options.data} has {n:,} rows: {options.max_rows:,} of them, drawn at random, are used "
+        "(--max-rows changes that)."
+    )
+    return note, np.sort(kept)
+
+
+def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) -> None:
+    """Refuse too few rows, numbers that no learner could square, and labels that are too rare."""
+    y = problem.y
+    path = source.file.path
+    folds = problem.folds
+    target = problem.target
+    if len(y) < 2 * folds:
+        raise UserError(f"{path} has {len(y)} rows: too few for {folds} folds.")
+
+    if not problem.classify and (np.abs(y) > LARGEST).any():
+        row = int(np.argmax(np.abs(y) > LARGEST))
+        raise UserError(
+            f"Column {target} of {path} has the value {y[row]:g} in row {row + 1}, out of range: "
+            "divide the column by a constant, or drop such rows."
+        )
+
+    if problem.groups is not None and len(np.unique(problem.groups)) < folds:
+        n = format_count(len(np.unique(problem.groups)), "different value")
+        raise UserError(
+            f"The column of --groups has {n}, fewer than the {folds} folds: take fewer folds "
+            "with --folds."
+        )
+
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) == 1:
+        msg = f"The target {target} is {values[0]} in every row: there is nothing to learn."
+        raise UserError(msg)
+    if problem.classify and counts.min() < folds:
+        n = format_count(counts.min(), "row")
+        raise UserError(
+            f"The label {values[counts.argmin()]} of {target} has {n}, fewer than the {folds} "
+            "folds: drop such rows, or take fewer folds with --folds."
+        )
+
+
+def _commands_to_fit(
+    outcomes: Sequence[Outcome], problem: learners.Problem, options: Namespace
+) -> dict[str, str]:
+    """Return what fits a model to all rows and saves it, and what predicts with it.
+
+    Of models that tie with the best learner this is the simplest; if none does, the better of
+    ours. Where a constant predicts as well, there is nothing to fit.
+    """
+    best = outcomes[0]
+    ours = next((outcome for outcome in outcomes if learners.is_ours(outcome.name)), None)
+    if ours is None or learners.is_no_better_than_constant(outcomes):
+        return {}
+
+    chosen = learners.find_simplest(outcomes)
+    if chosen is None:
+        winner = learners.name_in_sentence(best, begins=True)
+        chosen = ours
+        why = f"{winner} is better here. To fit {ours.name} to all rows nevertheless:"
+    elif chosen is best:
+        why = f"Fit {learners.name_in_sentence(best)} to all rows and save it:"
+    else:
+        name = learners.name_in_sentence(chosen, begins=True)
+        why = f"{name} is simpler and predicts as well. To fit it to all rows and save it:"
+
+    words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost"]
+    names = f"--target --task --components --seed --cv --groups --drop-missing-target {CHOOSING}"
+    words += spell(options, names)
+    words += learners.OPTIONS_OF.get(chosen.name, [])
+    predict = spell_predict("model.nysboost", problem.classify)
+    return {why: shlex.join(words), "Predict new rows:": predict}

@@ -1,0 +1,92 @@
+"""``nysboost info`` and ``list``: what is in a model file, and what there is to choose from."""
+
+from __future__ import annotations
+
+import textwrap
+from argparse import Namespace
+
+import nysboost as nb
+from nysboost.cli.apply import load_model
+from nysboost.cli.sinks import Found, print_found
+from nysboost.cli.source import Model, schema_of
+from nysboost.compare.page import Table, print_table
+from nysboost.kernels import KERNELS
+from nysboost.model_files.archive import read_archive
+from nysboost.paper import datasets, presets
+from nysboost.user_error import UserError
+
+
+def describe(options: Namespace) -> Found:
+    """Print and return what a model says about itself."""
+    path = options.model
+    model = load_model(path)
+    schema = schema_of(model)
+
+    said: Found = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "written_by": f"nysboost {read_archive(path)[2]}",
+        "model": type(model).__name__,
+        "columns_in": schema.width,
+    }
+    if schema.named:
+        said["names_in"] = [column.name for column in schema.columns]
+        said["schema"] = schema.describe()
+    if hasattr(model, "get_feature_names_out"):
+        said["features_out"] = len(model.get_feature_names_out())
+    if hasattr(model, "classes_"):
+        said["classes"] = [str(label) for label in model.classes_]
+    said |= _describe_approximation(getattr(model, "approximation_", model))
+
+    print_found(said)
+    return said
+
+
+def _describe_approximation(approximation: Model) -> Found:
+    """Return method, kernel and sizes of an approximation, those that it has."""
+    said: Found = {}
+    for name in ("method", "kernel", "rank", "entries_evaluated"):
+        value = getattr(approximation, name, None)
+        if value in (None, 0, "unnamed"):  # a learner's landmarks come from no one method
+            continue
+        said[name] = value if isinstance(value, int) else str(value)
+
+    if hasattr(approximation, "landmarks"):
+        said["landmarks"] = len(approximation.landmarks)
+        said["fitted_on_rows"] = int(approximation.shape[0])
+    return said
+
+
+def list_all(options: Namespace) -> Found:
+    """Print methods, kernels, presets and data sets, and where each data set was found."""
+    if options.data_dir is not None and not options.data_dir.is_dir():
+        raise UserError(f"The data folder {options.data_dir} does not exist.")
+    data_sets = datasets.list_all(options.data_dir)
+    asked = [options.what]
+    if options.what == "all":
+        asked = ["methods", "kernels", "presets", "data"]
+
+    if "methods" in asked:
+        print("methods, by family:")
+        for family, names in nb.FAMILIES.items():
+            print(_wrap(f"  {family}: {', '.join(names)}"))
+    if "kernels" in asked:
+        print(_wrap(f"kernels: {', '.join(KERNELS)}"))
+    if "presets" in asked:
+        loaded = [presets.load(name) for name in presets.ORDER]
+        rows = [[preset.name, preset.title, "; ".join(preset.figures)] for preset in loaded]
+        print_table(Table("presets", ["name", "experiment", "figures of the paper"], rows))
+    if "data" in asked:
+        rows = [list(data_set.values()) for data_set in data_sets]
+        print_table(Table("data sets", list(data_sets[0]), rows))
+
+    return {
+        "methods": list(nb.METHODS),
+        "kernels": list(KERNELS),
+        "presets": list(presets.ORDER),
+        "data": data_sets,
+    }
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, width=100, subsequent_indent="    ", break_on_hyphens=False)
