@@ -29,7 +29,7 @@ COLOURS = {
     "joint": "#EE7733", "standard": "#777777", "ensemble": BLACK, "limit": BLACK,
     "boosting, joint core": "#EE3377", "cluster centres": "#009988", "pivoted Cholesky": "#0077BB",
     "sampling by importance": "#33BBEE", "core from all of G": "#CC3311", "CUR": "#AA3377",
-    "random features": "#BBAA22",
+    "random features": "#BBAA22", "nystrom": "#777777", "adaptive": "#33BBEE",
     "URB": "#CC6677", "RRB": "#332288", "UUB": "#117733", "UEB": "#88CCEE", "EEB": "#AA4499",
     "ERB": "#882255", "REB": "#44AA99", "RUB": "#999933", "EUB": "#DDCC77",
     "NysBoost": "#EE7733", "linear model": "#777777", "LightGBM": "#117733",
@@ -62,6 +62,9 @@ def find_style(name: str) -> dict[str, Any]:
     if family == "boosting":  # one colour for each choice of weights
         group = name.partition("-")[0]
         members = [member for member in FAMILIES[family] if member.startswith(group)]
+    elif name.endswith(("-k", "-pk")):  # the paper's single approximations, of k or pk columns
+        group = name.partition("-")[0]
+        members = [f"{group}-k", f"{group}-pk"]
     elif family:
         group = family
         members = list(FAMILIES[family])
