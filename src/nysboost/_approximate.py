@@ -150,7 +150,7 @@ def approximate(
 
 @dataclass(frozen=True)
 class FrameEncoder:
-    """What makes numbers of a data frame, by the codes of the one that was approximated."""
+    """Turns a data frame into numbers, with the codes of the frame that was approximated."""
 
     codes: Codes
 

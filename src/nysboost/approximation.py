@@ -25,7 +25,7 @@ from nysboost.numerics.parameters import RandomState, make_rng, positions, requi
 
 
 class Approximation(LowRankMatrix):
-    """A low-rank approximation K̂ of G, never formed.
+    """A low-rank approximation K̂ of a Gram matrix G, neither of which is stored.
 
     .. versionadded:: 0.1
 
@@ -51,7 +51,7 @@ class Approximation(LowRankMatrix):
     weights : array of shape (p,)
         Their weights; negative ones are possible under ridge regression.
     rank : int
-        Number of features, which K̂ has at most as its rank.
+        The number of features, an upper bound of the rank of K̂.
     landmarks : Landmarks
         All landmarks, learner after learner: `indices` and `points`.
     entries_evaluated : int
@@ -101,16 +101,16 @@ class Approximation(LowRankMatrix):
 
     @property
     def kernel(self) -> Kernel | None:
-        """The kernel, its parameters as numbers; None for a precomputed matrix."""
+        """The kernel, with numbers as parameters; None for a precomputed matrix."""
         return self.gram.kernel if isinstance(self.gram, KernelGram) else None
 
     @property
     def rank(self) -> int:
-        """Number of features, which K̂ has at most as its rank."""
+        """The number of features, an upper bound of the rank of K̂."""
         return len(self._factor.weights)
 
     def prefix(self, p: int) -> Approximation:
-        """Return the mixture of the first p learners, weighed anew but not refitted."""
+        """Return the mixture of the first p learners, with new weights."""
         require_count("p", p)
         if self.trajectory is None or self.rule is None:
             if p == len(self.learners) == 1:
@@ -125,7 +125,7 @@ class Approximation(LowRankMatrix):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What each boosting step did; none of other methods, and none once it is saved.
+        """Records of the boosting steps; empty for other methods and after saving.
 
         A record has `V`, the candidates; `columns`, those chosen; `weights`, the μ of step (a), and
         `parameter`, their λ or η; `residual_norm`, on V; and `seconds` of (a) to (e).
@@ -136,16 +136,16 @@ class Approximation(LowRankMatrix):
 
     @property
     def is_psd(self) -> bool:
-        """Whether K̂ is positive semidefinite by its form: no weight is negative."""
+        """Whether no weight is negative, so that K̂ is positive semidefinite."""
         return bool(self.weights.min() >= 0)
 
     @property
     def saw_everything(self) -> bool:
-        """Whether as many entries were evaluated to find it as all of G has."""
+        """Whether the method evaluated at least as many entries as G has."""
         return bool(self.entries_evaluated >= self.shape[0] ** 2)
 
     def with_name(self, method: str) -> Approximation:
-        """Let it be known by the name of the method that found it."""
+        """Set the name of the method that found it."""
         self.method = method
         return self
 
@@ -205,7 +205,7 @@ class Approximation(LowRankMatrix):
         rows: ArrayLike | slice | None = None,
         norm: Literal["frobenius", "trace", "spectral"] = "frobenius",
     ) -> float:
-        """Return ‖K̂ − G‖ / ‖G‖, from the residual itself, without ever holding n×n.
+        """Return ‖K̂ − G‖ / ‖G‖, computed from blocks of the residual.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class Approximation(LowRankMatrix):
         n_entries: int = N_ENTRIES,
         random_state: RandomState = None,
     ) -> Certificate:
-        """Return intervals for the relative Frobenius and trace errors, from few kernel values.
+        """Return confidence intervals for the relative errors, from a sample of kernel values.
 
         Parameters
         ----------

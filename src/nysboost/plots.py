@@ -161,7 +161,7 @@ class IntervalDisplay:
 
 @dataclass
 class CoverageDisplay:
-    """The share of rows that intervals contain, against the share that they claim to.
+    """Observed coverage of intervals against stated coverage.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ PAPER: dict[str, dict[str, int]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Sizes of one run, and choices that the paper leaves open; None is a default that suits n.
+    """Sizes of a run, and options that the paper leaves open; None chooses a value based on n.
 
     .. versionadded:: 0.1
 
@@ -227,7 +227,7 @@ class Settings:
         return cls(**PAPER[data] | settings)
 
     def with_sampling(self) -> Settings:
-        """Return these settings as `fast` has them, but for what was given."""
+        """Return these settings with the sampling of `fast`, except for fields that are set."""
         defaults = {field.name: field.default for field in fields(self)}
         left = {name: v for name, v in SAMPLED.items() if getattr(self, name) == defaults[name]}
         return replace(self, **left)

@@ -68,11 +68,11 @@ class Rule(ABC):
         return self.mixture(state, p)
 
     def candidate_weights(self, state: State, mixture: Mixture) -> Floats | None:  # noqa: ARG002
-        """Return weights of the sample's rows by which V is drawn; None is uniformly."""
+        """Return the weights of rows for drawing V, or None for a uniform draw."""
         return None
 
     def with_settings(self, settings: Settings) -> Self:  # noqa: ARG002
-        """Return the rule as the settings of a run say."""
+        """Return the rule with the settings of a run."""
         return self
 
 

@@ -57,7 +57,7 @@ Steps: TypeAlias = tuple[Rule, Selector] | None
 
 
 def register_rule(letter: str, rule: RuleLike) -> None:
-    """Give a rule a letter, with which all names XYB-clustering then exist.
+    """Register a rule under a letter, for names of variants such as URB-mean.
 
     .. versionadded:: 0.4
 
@@ -91,7 +91,7 @@ def register_rule(letter: str, rule: RuleLike) -> None:
 
 
 def register_selector(name: str, selector: Selector) -> None:
-    """Give a clustering a name, with which all names XYB-clustering then exist.
+    """Register a clustering under a name, for names of variants such as URB-mean.
 
     .. versionadded:: 0.4
 

@@ -32,7 +32,7 @@ from nysboost.numerics.parameters import require_count, require_fraction
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """What is known about the error of an approximation, and what it rests on.
+    """Confidence intervals for the error of an approximation.
 
     .. versionadded:: 0.2
 

@@ -33,7 +33,7 @@ from nysboost.settings import DEFAULT_COMPONENTS
 
 
 class ToleranceWarning(UserWarning):
-    """A tolerance was not reached; the result is the nearest to it that was found.
+    """Warns if a tolerance cannot be reached; the result is the closest that was found.
 
     .. versionadded:: 0.2
 

@@ -204,7 +204,7 @@ class EnsembleNystroem(_Mixture):
 
 @dataclass(eq=False, repr=False)
 class BoostedNystroem(_Mixture):
-    """Boosting Nyström: learners found one after another, each where the residual is large.
+    """Boosting Nyström: each learner takes columns where the residual is large.
 
     .. versionadded:: 0.1
 

@@ -118,7 +118,7 @@ class Kernel:
         return namespace(diagonals[0]).concat(diagonals)
 
     def bytes_per_value(self, template: Array) -> int:
-        """Return what evaluating holds for each value, on rows of this form and dtype."""
+        """Return the bytes of memory per kernel value, on rows of this form and dtype."""
         value = np.dtype(dtype_name(template)).itemsize
         temporaries = self.temporaries
         if is_sparse(template):
@@ -155,7 +155,7 @@ class Kernel:
 
     @property
     def differentiable(self) -> bool:
-        """Whether `pullback` exists: landmarks may then move by gradient."""
+        """Whether `pullback` exists, so that landmarks can move by gradient."""
         return type(self).pullback is not Kernel.pullback
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002

@@ -221,7 +221,7 @@ class BaseLearner(Estimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """How much each column matters, shape (d,): computed when first asked for."""
+        """The share of each column in the total increase in error, shape (d,)."""
         check_is_fitted(self)
         importances = self._importances
         if importances is None:
@@ -251,7 +251,7 @@ class BaseLearner(Estimator):
         return copied
 
     def summary(self) -> None:
-        """Print in ten lines what was tried, what was chosen and why."""
+        """Print the candidates, the choice and its reason in ten lines."""
         check_is_fitted(self)
         print("\n".join(self._summary_lines()))
 

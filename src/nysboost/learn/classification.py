@@ -53,7 +53,7 @@ def _adds_rows(classifier: NystroemClassifier) -> bool:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NystroemClassifier(ClassifierMixin, BaseLearner):
-    """Classification on landmarks, with a metric, that are trained on the labels.
+    """Classification with landmarks and a metric that are trained on the labels.
 
     The indicator of each class is regressed as in `NystroemRegressor`. A softmax, calibrated on
     held-out rows, turns these scores into probabilities; with up to ten classes, logistic

@@ -354,7 +354,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
     @with_usual_errors
     def crps(self, X: TableLike, y: TableLike) -> Floats:
-        """Return the continuous ranked probability score of observations y: less is better.
+        """Return the continuous ranked probability score of observations y; smaller is better.
 
         It is twice the pinball loss, averaged over the levels of quantiles, in the units of y.
 

@@ -17,7 +17,7 @@ __all__ = ["ModelFileError", "load", "save"]
 
 
 def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -> None:
-    """Save a model to a file that is whole or not there at all.
+    """Save a model to a file, which is written completely or not at all.
 
     The file is a zip of .npy arrays and a JSON description: format and library version,
     parameters, fitted attributes, and a checksum of each array. It holds no code.
@@ -66,7 +66,7 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
 
 
 def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
-    """Load a model that `save` wrote. No code from the file is run, whatever is in it.
+    """Load a model that `save` wrote, without running any code from the file.
 
     .. versionadded:: 0.2
 
