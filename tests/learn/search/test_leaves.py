@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from peaks import peak_bytes
 
 import nysboost as nb
-from nysboost.learn.search.leaves import Leaves, leaf_rows, nearest_variance
+from nysboost.learn.search.leaves import LeafTask, Leaves, nearest_variance
 from nysboost.learn.search.regimes import MATERN32
 from nysboost.learn.search.tuning import LEAF_WIDTH, NEAREST, ROWS_WITH_LEAVES
 from nysboost.numerics.budget import Budget
@@ -34,9 +34,8 @@ def join(leaves, U, R, counts=None, max_memory=2**30):
     """Add rows that need no map to leaves, with targets whose mean is 0."""
     model = SimpleNamespace(evaluate=lambda *_: 0.0)
     rows = make_rows(U)
-    return leaves.add_rows(
-        rows, *leaf_rows(rows, R, counts, leaves.kernel, model, leaves.tree, Budget(max_memory))
-    )
+    grouping = LeafTask(leaves.kernel, model, leaves.tree, Budget(max_memory))
+    return leaves.add_rows(rows, *grouping.over(rows, R, counts))
 
 
 def test_leaves_without_rows_add_nothing():

@@ -60,11 +60,12 @@ LEAST = 1e-8
 
 
 class LeafRows(NamedTuple):
-    """Rows of a leaf: V (n, q) mapped, residuals R (n, t) and ω (n,)."""
+    """Rows of a leaf: V (n, q) mapped, residuals R (n, t), ω (n,) and coefficients w (n, t)."""
 
     V: Array
     R: Array
     counts: Array
+    w: Array | None = None
 
     @classmethod
     def of_table(cls, table: Array, q: int) -> LeafRows:
@@ -257,30 +258,22 @@ class Leaves:
     def add_rows(self, rows: Rows, task: Task, *aligned: Array) -> Leaves:
         """Return the leaves with more rows; leaves that have new rows are solved again.
 
-        The task, of `leaf_rows`, returns the leaf and the data of each row.
+        The task, of `LeafTask.over`, returns the leaf and the data of each row.
         """
         before = []
         for start, stop in pairwise(self.starts.tolist()):
             at = slice(start, stop)
-            of_leaf = LeafRows(self.V[at, :], self.R[at, :], self.counts[at])
-            before.append(SolvedLeaf(of_leaf, self.w[at, :]))
+            before.append(LeafRows(self.V[at, :], self.R[at, :], self.counts[at], self.w[at, :]))
 
         # each leaf is solved where its rows meet
         join = partial(_join_leaf, self.of_mapped, self.rho)
-        rows_before = [leaf.rows for leaf in before]
-        joined = rows.group(task, join, rows_before, *aligned)
+        joined = rows.group(task, join, before, *aligned)
         after = [new or old for old, new in zip(before, joined, strict=True)]
 
-        sizes = [int(leaf.w.shape[0]) for leaf in after]
-        concat = namespace(self.R).concat
-        return replace(
-            self,
-            starts=np.cumsum([0, *sizes]),
-            V=concat([leaf.rows.V for leaf in after]),
-            R=concat([leaf.rows.R for leaf in after]),
-            counts=concat([leaf.rows.counts for leaf in after]),
-            w=concat([leaf.w for leaf in after]),
-        )
+        sizes = [len(leaf.counts) for leaf in after]
+        V, R, counts, w = map(namespace(self.R).concat, zip(*after, strict=True))
+        starts = np.cumsum([0, *sizes])
+        return replace(self, starts=starts, V=V, R=R, counts=counts, w=w)
 
 
 class Visit(NamedTuple):
@@ -290,18 +283,11 @@ class Visit(NamedTuple):
     leaf: slice
 
 
-class SolvedLeaf(NamedTuple):
-    """Rows of a leaf, and their coefficients w (n, t)."""
-
-    rows: LeafRows
-    w: Array
-
-
-def _join_leaf(kernel: Radial, rho: float, before: LeafRows, table: Array) -> SolvedLeaf:
+def _join_leaf(kernel: Radial, rho: float, before: LeafRows, table: Array) -> LeafRows:
     """Return a leaf with the rows of a table added, solved."""
     joined = before.and_more(table)
     K = joined.kernel_matrix(kernel)
-    return SolvedLeaf(joined, joined.coefficients(K, rho))
+    return joined._replace(w=joined.coefficients(K, rho))
 
 
 def predict_leaf(kernel: Radial, rhos: Floats, H: Array, table: Array) -> Floats:
@@ -411,16 +397,29 @@ def narrow(kernel: Radial, X: Array) -> Radial:
 
 @dataclass(frozen=True, eq=False)
 class LeafTask:
-    """What finds the leaf of a row, of those `asked` for (leaves,), and its residual.
+    """What finds the leaf of a row, and its residual.
 
-    Rows are mapped by the metric of `kernel`, before the tree.
+    Rows are mapped by the metric of `kernel`, before the tree. If leaves are `asked` for, (leaves,)
+    truth values, only their rows count.
     """
 
     kernel: Mapped
     model: Evaluates
     tree: Tree
-    asked: NDArray[np.bool_]
     budget: Budget
+    asked: NDArray[np.bool_] | None = None
+
+    def over(
+        self, rows: Rows, Y: Array, weights: Array | None = None
+    ) -> tuple[Task, *tuple[Array, ...]]:
+        """Return the task that groups rows by leaf, and the tables that come with the rows."""
+        width = rows.n_features + self.tree.directions.shape[1] + Y.shape[1]
+        room = min(SCAN_BYTES, self.budget.bytes // 8)
+        block = max(1, room // (8 * width))
+        task = BlockTask("leaves", LeafTask.__call__, self, block)
+        if weights is None:
+            return task, Y
+        return task, Y, weights[:, None]
 
     def __call__(
         self,
@@ -434,7 +433,9 @@ class LeafTask:
         counts = np.ones((len(leaf), 1))
         if weights is not None:
             counts = weights
-        is_kept = (counts[:, 0] > 0) & self.asked[leaf]
+        is_kept = counts[:, 0] > 0
+        if self.asked is not None:
+            is_kept &= self.asked[leaf]
         kept = np.flatnonzero(is_kept)
 
         # residuals of these rows
@@ -446,29 +447,6 @@ class LeafTask:
         omega = arrays.like(counts[kept], U)
         table = namespace(U).concat([U, R, omega], axis=1)
         return leaf[kept], table
-
-
-def leaf_rows(
-    rows: Rows,
-    Y: Array,
-    weights: Array | None,
-    kernel: Mapped,
-    model: Evaluates,
-    tree: Tree,
-    budget: Budget,
-    asked: NDArray[np.bool_] | None = None,
-) -> tuple[Task, *tuple[Array, ...]]:
-    """Return the task that groups rows by leaf, for leaves `asked` for, and its aligned tables."""
-    if asked is None:
-        asked = np.ones(tree.n_leaves, dtype=bool)
-    width = rows.n_features + tree.directions.shape[1] + Y.shape[1]
-    room = min(SCAN_BYTES, budget.bytes // 8)
-    block = max(1, room // (8 * width))
-    shared = LeafTask(kernel, model, tree, asked, budget)
-    task = BlockTask("leaves", LeafTask.__call__, shared, block)
-    if weights is None:
-        return task, Y
-    return task, Y, weights[:, None]
 
 
 def rows_per_leaf(local: bool | int | str, rows: Rows, width: int, budget: Budget) -> int:

@@ -55,7 +55,7 @@ class TrainingRows(NamedTuple):
         xp = namespace(self.Y)
         if self.weights is None:
             return xp.mean(self.Y, axis=0)
-        return xp.sum(self.Y * self.weights[:, None], axis=0) / xp.sum(self.weights)
+        return xp.sum(self.weighted(self.Y), axis=0) / xp.sum(self.weights)
 
     def weighted(self, values: Array) -> Array:
         """Return values (n, k), each row times its weight."""
@@ -75,10 +75,10 @@ class TrainingRows(NamedTuple):
 
     def at(self, rows: slice | Indices) -> TrainingRows:
         """Return some of the rows."""
-        X, Y = take(self.X, rows), take(self.Y, rows)
-        if self.weights is None:
-            return TrainingRows(X, Y)
-        return TrainingRows(X, Y, take(self.weights, rows))
+        weights = self.weights
+        if weights is not None:
+            weights = take(weights, rows)
+        return TrainingRows(take(self.X, rows), take(self.Y, rows), weights)
 
 
 class Point(NamedTuple):
@@ -138,7 +138,9 @@ def target_loss(
     to_A: Array = 2 * copies * (from_rows - from_landmarks)
     if A.ndim == 0:
         to_A = xp.sum(to_A)
-    return bound.value / n, Point(to_U / n, to_A / n, bound.to_log_gamma / n)
+
+    gradient = Point(to_U / n, to_A / n, bound.to_log_gamma / n)
+    return bound.value / n, gradient
 
 
 def map_rows(X: Array, A: Array) -> Array:
@@ -208,11 +210,12 @@ class CollapsedBound:
         w_noise = w / (noise * t)
 
         # L = ½ [n log s² + log|T| − c log γ + τ (n − tr W⁻¹S)/γ], log|M| = log|T| + log|W|
-        log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(T_root)))
-        missed = xp.clip(n - xp.linalg.trace(whitened), min=0.0)
+        roots = xp.linalg.diagonal(T_root)
+        log_det = 2 * xp.sum(xp.log(roots)) - c * log_gamma
+        missed = n - xp.linalg.trace(whitened)
         tau = trace / gamma
-        penalty = tau * missed
-        value = (n * xp.log(noise) + log_det - c * log_gamma + penalty) / 2
+        penalty = tau * xp.clip(missed, min=0.0)
+        value = (n * xp.log(noise) + log_det + penalty) / 2
 
         # ∂L/∂W = ½ (γM⁻¹ − W⁻¹ + γwwᵀ/s² + τW⁻¹SW⁻¹/γ), where KKᵀ = W⁻¹SW⁻¹ + γW⁻¹
         # costs half a product
@@ -228,11 +231,11 @@ class CollapsedBound:
         to_log_gamma = (gamma * fitted - c - penalty) / 2
 
         # one transfer, because a GPU synchronises at each
-        numbers = to_host(xp.stack([noise, value, to_log_gamma]))
+        numbers = to_host(xp.stack([value, to_log_gamma, noise])).tolist()
         if not np.isfinite(numbers).all():
             return None
         cross = M_inverse - tau * W_inverse
-        return cls(float(numbers[1]), float(numbers[2]), within, cross, w, w_noise)
+        return cls(numbers[0], numbers[1], within, cross, w, w_noise)
 
 
 def _noise(total: Array, explained: Array) -> Array:
@@ -287,9 +290,13 @@ class CrossKernel:
     def _block_moments(self, block: slice) -> tuple[Array, ...]:
         some = self.rows.at(block)
         mapped = map_rows(some.X, self.point.A)
-        C, slope = self.kernel.profile(_squared_distances(mapped, self.point.U))
+        squared = _squared_distances(mapped, self.point.U)
+        C, slope = self.kernel.profile(squared)
         self.blocks[block.start] = C, slope
-        return C.T @ some.weighted(C), C.T @ some.weighted(some.Y)
+
+        S = C.T @ some.weighted(C)
+        b = C.T @ some.weighted(some.Y)
+        return S, b
 
     def _block_gradient(self, block: slice, bound: CollapsedBound) -> tuple[Array, ...]:
         xp = namespace(self.rows.X)
@@ -304,6 +311,7 @@ class CrossKernel:
         if some.weights is not None:
             B *= some.weights[:, None]
 
+        # BᵀX, Bᵀ1 and Xᵀ diag(B1) X
         of_rows = xp.sum(B, axis=1)[:, None]
         spread = _inner(some.X, some.X * of_rows, self.point.A.ndim == 2)
         return B.T @ some.X, xp.sum(B, axis=0), spread

@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from nysboost.features.linear import LinearModel, LinearPredictor, Moments, moments_of
 from nysboost.kernels.base import Mapped
 from nysboost.learn.search import tuning
-from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block
+from nysboost.learn.search.leaves import LeafTask, Leaves, map_block
 from nysboost.learn.search.loss import TrainingRows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, namespace
@@ -85,9 +85,10 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
     pull = np.sqrt(tuning.SHRINKAGE) * scale
     to_equal = pull * np.eye(m)
     to_one = np.full((1, m), 1e3 * scale)
-    A = np.vstack([R, to_equal, to_one])
-    b = np.concatenate([np.zeros(m), to_equal.mean(axis=1), to_one[:, 0]])
-    weights, _ = nnls(A, b)
+    rows = np.vstack([R, to_equal, to_one])
+    equal = np.full(m, 1 / m)
+    right = np.vstack([0 * R, to_equal, to_one]) @ equal
+    weights, _ = nnls(rows, right)
 
     # members that hardly count are left out
     least = tuning.NEGLIGIBLE * weights.sum()
@@ -105,9 +106,9 @@ def _residual_factor(means: Sequence[Floats], truth: Floats, counts: Floats) -> 
 
     R = np.zeros((m, m))
     for at in row_blocks(len(truth), 8 * m * truth.shape[1]):
-        residuals = [(mean[at] - truth[at]) * root[at] for mean in means]
-        columns = [residual.ravel() for residual in residuals]
-        R = triangular_factor(R, np.stack(columns, axis=1))
+        predicted = np.stack([mean[at] for mean in means])
+        residuals = (predicted - truth[at]) * root[at]
+        R = triangular_factor(R, residuals.reshape(m, -1).T)
     return R
 
 
@@ -209,10 +210,8 @@ class Member:
         corrected = self.corrected
         if corrected is None:
             corrected = LinearPredictor(before.features, before.mean, before.w)
-        task, *aligned = leaf_rows(
-            rows, Y, weights, self.leaf_kernel, corrected, self.leaves.tree, budget
-        )
-        leaves = self.leaves.add_rows(rows, task, *aligned)
+        grouping = LeafTask(self.leaf_kernel, corrected, self.leaves.tree, budget)
+        leaves = self.leaves.add_rows(rows, *grouping.over(rows, Y, weights))
         return replace(self, model=model, leaves=leaves, corrected=corrected)
 
     @property

@@ -50,7 +50,11 @@ class HeldOut(NamedTuple):
 
 
 def hold_out(
-    n: int, others: int, groups: Indices | None, cv: str | None, rng: np.random.Generator
+    n: int,
+    others: int,
+    groups: Indices | None,
+    cv: str | None,
+    rng: np.random.Generator,
 ) -> HeldOut:
     """Choose the rows that are held out, and as many `others` as memory holds.
 
@@ -59,6 +63,7 @@ def hold_out(
     """
     held = count_held(n)
     room = held + others
+
     if cv == "time":
         return _last_rows(n, held, room, rng)
     if uses_folds(n):
@@ -84,7 +89,11 @@ def _random_part(n: int, held: int, room: int, rng: np.random.Generator) -> Held
 
 
 def _whole_groups(
-    n: int, held: int, room: int, groups: Indices, rng: np.random.Generator
+    n: int,
+    held: int,
+    room: int,
+    groups: Indices,
+    rng: np.random.Generator,
 ) -> HeldOut:
     """Hold out whole groups of many rows, in one part."""
     shuffled = ShuffledGroups.of(groups, rng)
@@ -100,7 +109,11 @@ def _whole_groups(
 
 
 def _folds(
-    n: int, held: int, room: int, groups: Indices | None, rng: np.random.Generator
+    n: int,
+    held: int,
+    room: int,
+    groups: Indices | None,
+    rng: np.random.Generator,
 ) -> HeldOut:
     """Hold out folds of few rows in turn, as many as make enough held-out rows."""
     if n < 2:
@@ -190,9 +203,11 @@ class SmallTable:
         counts = np.ones(len(table))
         if self.weights is not None:
             counts = self.weights
-        kept = counts > 0
-        rows, number = np.unique(table[kept], axis=0, return_inverse=True)
-        mass = np.bincount(number.ravel(), counts[kept], minlength=len(rows))
+        table = table[counts > 0]
+        counts = counts[counts > 0]
+
+        rows, number = np.unique(table, axis=0, return_inverse=True)
+        mass = np.bincount(number.ravel(), counts)
         return rows, np.asarray(mass, dtype=np.float64)
 
 

@@ -17,7 +17,7 @@ from nysboost.kernels.scaling import Scale
 from nysboost.learn.search import tuning
 from nysboost.learn.search.candidates import Candidate, Solution
 from nysboost.learn.search.data import Data, Split
-from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block, narrow, predict_leaf
+from nysboost.learn.search.leaves import LeafTask, Leaves, map_block, narrow, predict_leaf
 from nysboost.learn.search.model import HeldOutFeatures, Member, choose_gamma
 from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
 from nysboost.numerics.progress import Progress
@@ -106,17 +106,30 @@ class CandidateTrial:
     leaves: LeafScore | None = None
 
     @classmethod
-    def first_steps(cls, prepared: Prepared, most: int, c: int, work: Progress) -> CandidateTrial:
+    def first_steps(
+        cls,
+        prepared: Prepared,
+        most: int,
+        c: int,
+        work: Progress,
+    ) -> CandidateTrial:
         """Fit a candidate by few steps, without the first held-out part alone.
 
         Of many rows at most so many take part.
         """
-        few = replace(prepared, data=prepared.data.first_split().pilot(most))
-        solution = few.fit(few.data.splits[0], c, work)
+        data = prepared.data.first_split().pilot(most)
+        few = replace(prepared, data=data)
+        solution = few.fit(data.splits[0], c, work)
         return cls.of(few, [solution])
 
     @classmethod
-    def after(cls, first: Solution, prepared: Prepared, c: int, work: Progress) -> CandidateTrial:
+    def after(
+        cls,
+        first: Solution,
+        prepared: Prepared,
+        c: int,
+        work: Progress,
+    ) -> CandidateTrial:
         """Fit a candidate whose first steps found a solution, which saw no row of the first fold.
 
         With one held-out part it is continued with c landmarks and more rows. With folds it is
@@ -145,9 +158,11 @@ class CandidateTrial:
             for features, part in zip(maps, parts, strict=True)
         ]
 
-        means = [to_host(model.predict(part.F)) for model, part in zip(models, parts, strict=True)]
+        mean = np.concatenate(
+            [to_host(model.predict(part.F)) for model, part in zip(models, parts, strict=True)]
+        )
         folds = list(map(Fold, data.splits, solutions, models))
-        return cls(prepared, folds, multiple, np.concatenate(means))
+        return cls(prepared, folds, multiple, mean)
 
     @property
     def candidate(self) -> Candidate:
@@ -248,14 +263,12 @@ class CandidateTrial:
         own = kernel
         if kernel is model.kernel:
             own = kernel.with_metric(None)
-        rho = score.rho * gamma
-        empty = Leaves.of(own, tree, rho, U, data.n_outputs, data.error(score.mean))
+        error = data.error(score.mean)
+        empty = Leaves.of(own, tree, score.rho * gamma, U, data.n_outputs, error)
         del U
 
-        task, *aligned = leaf_rows(
-            data.rows, data.Y, data.weights, kernel, model, tree, data.budget
-        )
-        return empty.add_rows(data.rows, task, *aligned)
+        grouping = LeafTask(kernel, model, tree, data.budget)
+        return empty.add_rows(data.rows, *grouping.over(data.rows, data.Y, data.weights))
 
 
 def leaf_kernel(data: Data, model: LinearPredictor) -> Radial:
@@ -329,9 +342,8 @@ class HeldOutLeaves:
 
         # rows are grouped by leaf, without the held-out ones
         mass = data.mass_without(self.fold.split)
-        task, *aligned = leaf_rows(
-            data.rows, data.Y, mass, self.kernel, self.fold.model, self.tree, data.budget, asked
-        )
+        grouping = LeafTask(self.kernel, self.fold.model, self.tree, data.budget, asked)
+        task, *aligned = grouping.over(data.rows, data.Y, mass)
 
         # each leaf predicts its held-out rows
         places = [np.flatnonzero(self.leaf == j) for j in range(len(asked))]
