@@ -1,13 +1,16 @@
 """What estimators say about themselves, and fits that happen wholly or not at all."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator
-from sklearn.externals._numpydoc.docscrape import ClassDoc
+from sklearn.externals._numpydoc.docscrape import ClassDoc, NumpyDocString
 
 import nysboost as nb
+from nysboost import plots
 
 PUBLIC = [getattr(nb, name) for name in nb.__all__]
 ESTIMATORS = [kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
@@ -22,6 +25,31 @@ def described_parameters(kind):
 @pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
 def test_every_parameter_is_described(kind):
     assert set(kind().get_params()) <= described_parameters(kind)
+
+
+def names_in_see_also(subject):
+    """Return the names of this library in the section "See Also" of a docstring."""
+    entries = NumpyDocString(inspect.getdoc(subject))["See Also"]
+    return {name.rpartition(".")[2] for each, _ in entries for name, _ in each}
+
+
+def test_see_also_leads_there_and_back():
+    displays = [plots.IntervalDisplay, plots.CoverageDisplay]
+    subjects = {each.__name__: each for each in [*ESTIMATORS, *displays, nb.mmd_test]}
+    linked = {name: names_in_see_also(each) for name, each in subjects.items()}
+    for name, others in linked.items():
+        for other in others & subjects.keys():
+            assert name in linked[other], f"{other} does not lead back to {name}"
+    assert "BoostedNystroem" in linked["Nystroem"]
+
+
+@pytest.mark.parametrize("kind", [nb.NystroemRegressor, nb.NystroemClassifier])
+def test_the_reference_has_fit_first(kind):
+    """The reference lists methods in the order of the source."""
+    methods = [
+        name for name in vars(kind) if not name.startswith("_") and callable(getattr(kind, name))
+    ]
+    assert methods[:2] == ["fit", "partial_fit"]
 
 
 def test_the_html_shows_parameters_and_what_a_fit_found():

@@ -50,6 +50,9 @@ class Nystroem(BaseNystroem):
     See Also
     --------
     sklearn.kernel_approximation.Nystroem : random rows as landmarks.
+    StandardNystroem : one sample of columns, as in the paper.
+    EnsembleNystroem : a mixture of independent learners.
+    BoostedNystroem : learners that are found one after another.
     approximate : the kernel matrix itself, with its error.
     NystroemRegressor : regression in one step.
     NystroemClassifier : classification in one step.

@@ -111,6 +111,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     --------
     NystroemClassifier : the same for labels.
     Nystroem : features for any linear model.
+    Metric : the metric that is found, or one of your own.
     nysboost.plots.IntervalDisplay : draws predictions with intervals.
     save : writes a fitted model to a file.
     to_onnx : writes it for other programs.
