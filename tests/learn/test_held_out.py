@@ -181,3 +181,9 @@ def test_metadata_routing_passes_groups_and_weights():
     expected = nb.NystroemRegressor(**FAST).set_params(**found.get_params())
     expected.fit(X, y, sample_weight=weights, groups=owner)
     np.testing.assert_allclose(found.predict(X), expected.predict(X))
+
+
+def test_of_very_few_rows_in_time_the_last_one_is_held_out():
+    X, y, _ = customers()
+    model = nb.NystroemRegressor(cv="time", **FAST).fit(X[:2], y[:2])
+    assert np.ptp(model.predict_interval(X[:1])) > 0.1

@@ -75,7 +75,7 @@ def hold_out(
 
 def _last_rows(n: int, held: int, room: int, rng: np.random.Generator) -> HeldOut:
     """Hold out the last rows, in one part."""
-    held = min(held, room // FOLDS)
+    held = max(min(held, room // FOLDS), min(1, n - 1))
     last = n - held + rng.permutation(held)
     before = rng.permutation(n - held)[: room - held]
     return HeldOut(np.concatenate([last, before]), (held,))
