@@ -185,5 +185,6 @@ def test_metadata_routing_passes_groups_and_weights():
 
 def test_of_very_few_rows_in_time_the_last_one_is_held_out():
     X, y, _ = customers()
-    model = nb.NystroemRegressor(cv="time", **FAST).fit(X[:2], y[:2])
+    few = slice(0, 30, 15)  # of two customers
+    model = nb.NystroemRegressor(cv="time", **FAST).fit(X[few], y[few])
     assert np.ptp(model.predict_interval(X[:1])) > 0.1

@@ -16,7 +16,7 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from nysboost.learn.search.search import SearchResult
-from nysboost.numerics.arrays import Array, Floats, like, positive_or_one
+from nysboost.numerics.arrays import Array, Floats, Indices, like, positive_or_one
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
@@ -27,6 +27,9 @@ FLOORS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0])
 
 NORMAL_SCORES = np.linspace(-3.0, 3.0, 31)
 """Values of U at which g is known."""
+
+STEP = float(NORMAL_SCORES[1] - NORMAL_SCORES[0])
+LAST_SEGMENT = len(NORMAL_SCORES) - 2
 
 ROWS_PER_LEVEL, MOST_LEVELS = 100, 20
 """Held-out rows for each of the predicted levels at which g is known. Pinball loss on twelve tables
@@ -77,15 +80,34 @@ class ResidualShape:
     means: Floats
     values: Floats
 
-    def quantile(self, mean: Floats, score: float) -> Floats:
-        """Return g at a normal score for rows with these predicted means, shape (n,)."""
-        scores = np.full((len(self.means), 1), score)
-        at_levels = _evaluate(self.values, scores)
-        return np.interp(mean, self.means, at_levels[:, 0])
+    def quantiles(self, mean: Floats, scores: Floats) -> Floats:
+        """Return g at q normal scores for rows with these predicted means, shape (n, q)."""
+        repeated = np.tile(scores, (len(self.means), 1))
+        at_levels = _evaluate(self.values, repeated)
+        return self._interpolate(mean, at_levels)
 
-    def curves(self, mean: Floats) -> Floats:
+    def draw(self, mean: Floats, scores: Floats) -> Floats:
+        """Return g at the normal scores (n, m) of rows with these predicted means, (n, m)."""
+        return _evaluate(self._curves(mean), scores)
+
+    def log_density(self, mean: Floats, residual: Floats) -> Floats:
+        """Return the logarithm of the density of g(U) at residuals (n,), shape (n,)."""
+        # that of U at g⁻¹(residual), over the slope there
+        score, slope = _invert(self._curves(mean), residual)
+        inside = norm.logpdf(score) - np.log(slope)
+
+        # a share of the density is that of outlying residuals
+        outlying = student_t.logpdf(residual, 2)
+        mixed = np.logaddexp(inside + np.log(1 - OUTLYING), outlying + np.log(OUTLYING))
+        return np.asarray(mixed)
+
+    def _curves(self, mean: Floats) -> Floats:
         """Return g at all normal scores for rows with these predicted means, shape (n, k)."""
-        columns = [np.interp(mean, self.means, of_score) for of_score in self.values.T]
+        return self._interpolate(mean, self.values)
+
+    def _interpolate(self, mean: Floats, at_levels: Floats) -> Floats:
+        """Return values between those at the levels (m, k), for predicted means: shape (n, k)."""
+        columns = [np.interp(mean, self.means, column) for column in at_levels.T]
         return np.stack(columns, axis=1)
 
 
@@ -103,35 +125,29 @@ class Distribution:
 
     def quantiles(self, mean: Floats, std: Floats, levels: Floats) -> Floats:
         """Return quantiles of rows with means and standard deviations (n, t): (n, t, q)."""
-        found = np.empty((*mean.shape, len(levels)))
-        for j, shape in enumerate(self.shapes):
-            for i, score in enumerate(norm.ppf(levels).tolist()):
-                g = shape.quantile(mean[:, j], score)
-                found[:, j, i] = mean[:, j] + std[:, j] * g
-        return found
+        scores = norm.ppf(levels)
+        g = [
+            shape.quantiles(of_target, scores)
+            for shape, of_target in zip(self.shapes, mean.T, strict=True)
+        ]
+        return mean[:, :, None] + std[:, :, None] * np.stack(g, axis=1)
 
     def draw(self, mean: Floats, std: Floats, count: int, rng: np.random.Generator) -> Floats:
         """Return random observations for rows with means and stds (n, t): (n, t, count)."""
-        found = np.empty((*mean.shape, count))
-        for j, shape in enumerate(self.shapes):
+        g = []
+        for shape, of_target in zip(self.shapes, mean.T, strict=True):
             scores = rng.standard_normal((len(mean), count))
-            g = _evaluate(shape.curves(mean[:, j]), scores)
-            found[:, j, :] = mean[:, j, None] + std[:, j, None] * g
-        return found
+            g.append(shape.draw(of_target, scores))
+        return mean[:, :, None] + std[:, :, None] * np.stack(g, axis=1)
 
     def log_density(self, mean: Floats, std: Floats, y: Floats) -> Floats:
         """Return the logarithm of the density at y, for each target, shape (n, t)."""
-        found = np.empty_like(mean)
-        for j, shape in enumerate(self.shapes):
-            width = np.maximum(std[:, j], TINY)
-            residual = (y[:, j] - mean[:, j]) / width
-
-            # the density of g(U): that of U at g⁻¹(residual), over the slope there
-            score, slope = _invert(shape.curves(mean[:, j]), residual)
-            log_inside = norm.logpdf(score) - np.log(slope) + np.log(1 - OUTLYING)
-            log_outlying = student_t.logpdf(residual, 2) + np.log(OUTLYING)
-            found[:, j] = np.logaddexp(log_inside, log_outlying) - np.log(width)
-        return found
+        width = np.maximum(std, TINY)
+        residual = (y - mean) / width
+        columns = []
+        for shape, of_target, z in zip(self.shapes, mean.T, residual.T, strict=True):
+            columns.append(shape.log_density(of_target, z))
+        return np.stack(columns, axis=1) - np.log(width)
 
 
 def calibrate_distribution(
@@ -241,7 +257,7 @@ def _conformal_quantiles(z: Floats, counts: Floats) -> Floats:
     order = np.argsort(z, kind="stable")
     cumulated = np.cumsum(counts[order]) / counts.sum()
     level = cumulated * (len(z) / (len(z) + 1))
-    values = _interpolate(norm.ppf(level), z[order])
+    values = _extend(norm.ppf(level), z[order])
 
     # no slope below the least one, without a shift of the median
     line = STEEPNESS * NORMAL_SCORES
@@ -249,27 +265,29 @@ def _conformal_quantiles(z: Floats, counts: Floats) -> Floats:
     return np.asarray(increasing + line)
 
 
-def _interpolate(scores: Floats, z: Floats) -> Floats:
+def _extend(scores: Floats, z: Floats) -> Floats:
     """Return the values z at rising normal scores, both (h,), interpolated at `NORMAL_SCORES`.
 
     Each tail is straight, with the mean slope of its outer unit of scores.
     """
     values = np.interp(NORMAL_SCORES, scores, z)
-    first = scores[0]
-    last = scores[-1]
+    first = float(scores[0])
+    last = float(scores[-1])
     low_slope = 1.0
     high_slope = 1.0
     if first < last:
-        inner = min(first + 1, last)
-        low_slope = (np.interp(inner, scores, z) - z[0]) / (inner - first)
-        inner = max(last - 1, first)
-        high_slope = (z[-1] - np.interp(inner, scores, z)) / (last - inner)
+        low_slope = _mean_slope(scores, z, first, min(first + 1, last))
+        high_slope = _mean_slope(scores, z, max(last - 1, first), last)
 
-    below = first > NORMAL_SCORES
-    above = last < NORMAL_SCORES
-    values[below] = z[0] + low_slope * (NORMAL_SCORES[below] - first)
-    values[above] = z[-1] + high_slope * (NORMAL_SCORES[above] - last)
-    return np.asarray(values)
+    below = np.minimum(NORMAL_SCORES - first, 0)
+    above = np.maximum(NORMAL_SCORES - last, 0)
+    return np.asarray(values + low_slope * below + high_slope * above)
+
+
+def _mean_slope(scores: Floats, z: Floats, low: float, high: float) -> float:
+    """Return the mean slope between two scores of the line through all (score, z)."""
+    ends = np.interp([low, high], scores, z)
+    return float((ends[1] - ends[0]) / (high - low))
 
 
 # Piecewise-linear functions of the normal score, with straight tails
@@ -278,22 +296,23 @@ def _interpolate(scores: Floats, z: Floats) -> Floats:
 def _evaluate(curves: Floats, scores: Floats) -> Floats:
     """Return g at normal scores (n, m), of each row with values in its row of curves (n, k)."""
     segment = np.searchsorted(NORMAL_SCORES, scores, side="right") - 1
-    segment = np.clip(segment, 0, len(NORMAL_SCORES) - 2)
+    segment = np.clip(segment, 0, LAST_SEGMENT)
     left, slope = _segments(curves, segment)
     return left + slope * (scores - NORMAL_SCORES[segment])
 
 
 def _invert(curves: Floats, residuals: Floats) -> tuple[Floats, Floats]:
     """Return the normal score at which g of each row is its residual (n,), and the slope there."""
-    segment = np.sum(curves <= residuals[:, None], axis=1) - 1
-    segment = np.clip(segment, 0, len(NORMAL_SCORES) - 2)
+    is_left = curves <= residuals[:, None]
+    segment = np.clip(is_left.sum(axis=1) - 1, 0, LAST_SEGMENT)
     left, slope = _segments(curves, segment[:, None])
-    score = NORMAL_SCORES[segment] + (residuals - left[:, 0]) / slope[:, 0]
-    return score, slope[:, 0]
+
+    beyond = (residuals - left[:, 0]) / slope[:, 0]
+    return NORMAL_SCORES[segment] + beyond, slope[:, 0]
 
 
-def _segments(curves: Floats, segment: NDArray[np.intp]) -> tuple[Floats, Floats]:
+def _segments(curves: Floats, segment: Indices) -> tuple[Floats, Floats]:
     """Return values at the left ends of segments (n, m) of each row's curve, and slopes there."""
     left = np.take_along_axis(curves, segment, axis=1)
     right = np.take_along_axis(curves, segment + 1, axis=1)
-    return left, (right - left) / (NORMAL_SCORES[1] - NORMAL_SCORES[0])
+    return left, (right - left) / STEP
