@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.approximation import Approximation
 from nysboost.boosting.state import Sampling
@@ -45,9 +46,8 @@ from nysboost.methods.uniform import uniform
 from nysboost.numerics.messages import unknown
 from nysboost.settings import Settings
 
-Rng: TypeAlias = np.random.Generator
-Run: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
-TargetMethod: TypeAlias = Callable[[Gram, Any, Settings, Rng], Approximation]
+Run: TypeAlias = Callable[[Gram, Settings, Generator], Approximation]
+TargetMethod: TypeAlias = Callable[[Gram, Any, Settings, Generator], Approximation]
 
 _WITH_TARGET: dict[str, TargetMethod] = {}
 
@@ -80,7 +80,7 @@ class StandardNystrom(Method):
         """The number of columns, and the rank."""
         return frozenset(("n_components", "n_columns", "rank"))
 
-    def find(self, gram: Gram, settings: Settings, rng: Rng) -> FeatureMap:
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> FeatureMap:
         """Fit one learner."""
         single = replace(settings, n_learners=1)
         sizes = single.resolve(gram.n, validated=False, boosted=False)
@@ -126,7 +126,7 @@ class MixtureOfLearners(Method):
         of_rules = frozenset.union(*RULE.values())
         return [name for name in unused if name not in of_rules]
 
-    def find(self, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Approximation:
         """Find the learners, and combine them."""
         if self.name in JOINT_VARIANTS:
             settings = settings.with_sampling()
@@ -159,7 +159,7 @@ class BlockNystrom(Method):
         """The number of blocks and of their columns."""
         return SIZE
 
-    def find(self, gram: Gram, settings: Settings, rng: Rng) -> Mixture:
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Mixture:
         """Fit the blocks."""
         blocks = replace(settings, rank=None)  # of full rank
         sizes = blocks.resolve(gram.n, validated=False, boosted=False)
@@ -245,7 +245,7 @@ def run_method(
     method: str,
     gram: Gram,
     settings: Settings,
-    rng: Rng,
+    rng: Generator,
     *,
     landmarks: Any = None,
     y: Any = None,
@@ -317,7 +317,7 @@ def find_method(name: str, y: Any = None) -> Run:
     if not isinstance(name, str) or not (name in known or is_variant(name)):
         raise ValueError(unknown("method", name, known))
 
-    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+    def run(gram: Gram, settings: Settings, rng: Generator) -> Approximation:
         most, does = _LIMITS.get(name, (gram.n, ""))
         if gram.n > most:
             raise ValueError(

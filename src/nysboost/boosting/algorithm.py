@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
+from numpy.random import Generator
 
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
@@ -24,7 +24,7 @@ def boost(
     settings: Settings,
     rule: Rule,
     selector: Selector,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     final: Rule | None = None,
     sampling: Sampling | None = None,
@@ -85,7 +85,7 @@ def gains_little(errors: list[float], min_gain: float) -> bool:
     return now >= before * (1 - min_gain) ** LOOKED_BACK
 
 
-def ensemble(gram: Gram, settings: Settings, rng: np.random.Generator) -> Trajectory:
+def ensemble(gram: Gram, settings: Settings, rng: Generator) -> Trajectory:
     """Fit p learners on columns sampled uniformly without replacement."""
     settings = replace(settings, residual_rows=None)
     state: State = start(gram, settings, settings.resolve(gram.n, boosted=False), rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.numerics.arrays import Floats, Indices
 
@@ -16,7 +17,7 @@ class Pool:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._free))
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Floats | None = None) -> Indices:
+    def sample(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
         """Return up to `size` distinct unused columns, which stay in the pool.
 
         They are drawn uniformly or, with `weights` of shape (n,), in proportion to these. Columns
@@ -35,7 +36,7 @@ class Pool:
         rest = rng.choice(others, size=size - len(drawn), replace=False)
         return np.concatenate([drawn, rest])
 
-    def draw(self, size: int, rng: np.random.Generator, weights: Floats | None = None) -> Indices:
+    def draw(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
         """Sample columns, and take them out of the pool."""
         columns = self.sample(size, rng, weights)
         self.remove(columns)
@@ -46,7 +47,7 @@ class Pool:
         self._free[columns] = False
 
 
-def sample_rows(rows: Indices, at_most: int, rng: np.random.Generator) -> Indices:
+def sample_rows(rows: Indices, at_most: int, rng: Generator) -> Indices:
     """Return all these rows or, where they are too many, a uniform sample in their order."""
     if len(rows) <= at_most:
         return rows

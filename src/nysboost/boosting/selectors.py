@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.numerics import kmeans, kmedoids
 from nysboost.numerics.arrays import Array, Floats, Indices, epsilon, to_host
@@ -31,11 +32,11 @@ class Selector(Protocol):
     3
     """
 
-    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:
+    def __call__(self, residual: Array, m: int, rng: Generator) -> Indices:
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
 
 
-def kmeans_columns(residual: Array, m: int, rng: np.random.Generator) -> Indices:
+def kmeans_columns(residual: Array, m: int, rng: Generator) -> Indices:
     """k-means, then the column nearest to each centre; if it is taken, the next nearest."""
     squared, rounding = _squared_distances(residual)
     to_centres = kmeans.kmeans(squared, m, rng)
@@ -53,12 +54,12 @@ def kmeans_columns(residual: Array, m: int, rng: np.random.Generator) -> Indices
     return chosen
 
 
-def pam_columns(residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG001
+def pam_columns(residual: Array, m: int, rng: Generator) -> Indices:  # noqa: ARG001
     """k-medoids by Partitioning Around Medoids, BUILD then SWAP, as R's ``pam``."""
     return kmedoids.pam(_distances(residual), m)
 
 
-def park_jun_columns(residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG001
+def park_jun_columns(residual: Array, m: int, rng: Generator) -> Indices:  # noqa: ARG001
     """k-medoids by the simple and fast algorithm of Park and Jun (2009)."""
     return kmedoids.park_jun(_distances(residual), m)
 

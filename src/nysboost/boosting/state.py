@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.boosting.pool import Pool, sample_rows
 from nysboost.boosting.validation import FeatureTable, ValidationSet
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 ROWS_PER_COLUMN = 4
 """Rows of a sample for each column that a run uses, at least: the last learners have a choice."""
 
-Sampling: TypeAlias = Callable[[Gram, int, np.random.Generator], Indices]
+Sampling: TypeAlias = Callable[[Gram, int, Generator], Indices]
 """(gram, m, rng) ↦ the m columns of the first learner (step 1)."""
 
 
@@ -177,7 +178,7 @@ def start(
     gram: Gram,
     settings: Settings,
     sizes: Sizes,
-    rng: np.random.Generator,
+    rng: Generator,
     sampling: Sampling | None = None,
 ) -> State:
     """Fit the first learner, and draw V1 and V2 among the other columns (step 1).

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import TypeAlias
 
-import numpy as np
+from numpy.random import Generator
 
 from nysboost.boosting.algorithm import boost, ensemble
 from nysboost.boosting.rules import (
@@ -188,7 +188,7 @@ def find_learners(
     gram: Gram,
     settings: Settings,
     steps: Steps,
-    rng: np.random.Generator,
+    rng: Generator,
     final: Rule | None = None,
     sampling: Sampling | None = None,
 ) -> Trajectory:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.certificates.certificate_constants import (
     GRAM_SHARE,
@@ -124,7 +125,7 @@ def _risk_of_an_end(confidence: float) -> float:
     return SPENT * (1 - confidence) / 2
 
 
-def norm_of_gram(gram: Gram, confidence: float, rng: np.random.Generator) -> SampledNorm:
+def norm_of_gram(gram: Gram, confidence: float, rng: Generator) -> SampledNorm:
     """Estimate ‖G‖_F² for the certificates of several approximations, in large, fast blocks."""
     return squared_norm_of_gram(
         gram,
@@ -140,7 +141,7 @@ def certify(
     residual: Residual,
     confidence: float,
     n_entries: int,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     new_rows: bool = False,
     norm: SampledNorm | None = None,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.approximation import Approximation
 from nysboost.certificates.certificate import Certificate, certify, norm_of_gram
@@ -66,7 +67,7 @@ def within_tolerance(
     tol: float,
     gram: Gram,
     limit: int | None,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Approximation:
     """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
 
@@ -199,7 +200,7 @@ class Curve:
         return float(candidates[below[0]])
 
 
-def _sample_curve(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
+def _sample_curve(gram: Gram, tol: float, rng: Generator) -> Curve:
     """Return the curve of the best errors of rank c, by the spectrum of a sample of rows.
 
     It is that of the first sample that reaches the tolerance, or of the last.

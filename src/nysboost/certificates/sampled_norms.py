@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from nysboost.certificates.certificate_constants import GRAM_GROUP, GROUP, LEAST_GROUPS
@@ -60,7 +61,7 @@ class Findings(NamedTuple):
 
 
 def look_at_all_rows(
-    residual: Residual, g: Floats, pairs: int, delta: float, rng: np.random.Generator
+    residual: Residual, g: Floats, pairs: int, delta: float, rng: Generator
 ) -> Findings:
     """Evaluate the diagonal of all rows, and draw pairs in proportion to a_i a_j.
 
@@ -104,7 +105,7 @@ def _bounds_by_trace(
 
 
 def look_at_some_rows(
-    residual: Residual, g: Floats, entries: int, delta: float, rng: np.random.Generator
+    residual: Residual, g: Floats, entries: int, delta: float, rng: Generator
 ) -> Findings:
     """Draw rows in proportion to k(x, x), and evaluate their diagonal and pairs of them."""
     # blocks of c rows have half a pair for each kernel value of the features: best on MNIST
@@ -160,7 +161,7 @@ def squared_norm_of_gram(
     g: Floats,
     pairs: int,
     delta: float,
-    rng: np.random.Generator,
+    rng: Generator,
     group: int = GRAM_GROUP,
 ) -> SampledNorm:
     """Estimate ‖G‖_F² from blocks of at most `group` rows; the diagonal g is known."""
@@ -208,7 +209,7 @@ class ResidualBlock(NamedTuple):
 
 
 def _draw_residuals(
-    residual: Residual, weights: Floats, blocks: Blocks, rng: np.random.Generator
+    residual: Residual, weights: Floats, blocks: Blocks, rng: Generator
 ) -> Iterator[ResidualBlock]:
     """Yield blocks of the residual, whose rows and columns are drawn in proportion to weights."""
     factor = residual.factor
@@ -235,7 +236,7 @@ class DrawnRows(NamedTuple):
     sample: Sample
 
 
-def _draw_rows(gram: Gram, weights: Floats, blocks: Blocks, rng: np.random.Generator) -> DrawnRows:
+def _draw_rows(gram: Gram, weights: Floats, blocks: Blocks, rng: Generator) -> DrawnRows:
     """Draw rows and columns of blocks in proportion to weights.
 
     All are drawn before any is evaluated, so that a store is read once.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
@@ -176,7 +177,7 @@ def fit_core(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) 
     return _make_learner(sample, landmarks, project_sample(sample, landmarks, rows))
 
 
-def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: np.random.Generator) -> FeatureMap:
+def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: Generator) -> FeatureMap:
     """Return the joint approximation on given landmarks.
 
     The sample has `row_cap` rows, or four for each landmark, and the landmarks that are columns.

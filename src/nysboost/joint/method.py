@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.boosting.algorithm import boost
 from nysboost.boosting.selectors import kmeans_columns
@@ -24,7 +25,7 @@ from nysboost.rows.driver import in_order
 from nysboost.settings import DEFAULT_LEARNERS, Settings
 
 
-def joint(gram: Gram, c: int, rng: np.random.Generator, row_cap: int) -> FeatureMap:
+def joint(gram: Gram, c: int, rng: Generator, row_cap: int) -> FeatureMap:
     """Return K̂ = C M Cᵀ with c landmarks: k-means, exchange, refinement and the joint core.
 
     Landmarks are restored where the error on the sample has not fallen. The sample has `row_cap`
@@ -48,7 +49,7 @@ def joint(gram: Gram, c: int, rng: np.random.Generator, row_cap: int) -> Feature
         return _improve(sample, sample.locate(start)).lift(sample)
 
 
-def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:
+def _start(gram: Gram, c: int, row_cap: int, rng: Generator) -> Landmarks:
     """Return k-means centroids or, where landmarks must be columns, those of boosting."""
     points = _movable_points(gram)
     if points is not None:

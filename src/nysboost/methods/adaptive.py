@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from scipy.linalg import eigh
 
 from nysboost.boosting.pool import Pool
@@ -45,30 +46,37 @@ from nysboost.numerics.linalg import range_basis
 def strips(gram: Gram) -> Iterator[Array]:
     """Yield all rows of G, in order, as blocks of shape (b, n)."""
     everything = gram.landmarks(np.arange(gram.n))
+    row_bytes = 8 * gram.n
     held = min(BLOCK_BYTES, gram.budget.bytes // 4)
-    for block in row_blocks(gram.n, 8 * gram.n, held):
+    for block in row_blocks(gram.n, row_bytes, held):
         yield gram.cross(block, everything)
 
 
-def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa: ARG001
+def optimal(gram: Gram, c: int, rng: Generator) -> FeatureMap:  # noqa: ARG001
     """Return the truncated eigendecomposition U_c Λ_c U_cᵀ, for small n: P = U_c Λ_c^(−1/2)."""
     everything = np.arange(gram.n)
     G = gram.block(everything, everything)
+
+    # Λ_c and U_c
     host = floats_on_host(G)
+    symmetric = (host + host.T) / 2
     largest = (gram.n - c, gram.n - 1)
-    eigenvalues, U = eigh((host + host.T) / 2, subset_by_index=largest)
+    eigenvalues, U = eigh(symmetric, subset_by_index=largest)
 
+    # without eigenvalues that are rounding
     kept = eigenvalues > gram.n * gram.eps * eigenvalues[-1]
-    projection = like(U[:, kept] / np.sqrt(eigenvalues[kept]), G)
-    return FeatureMap(gram.kernel, gram.landmarks(everything), projection)
+    roots = np.sqrt(eigenvalues[kept])
+    projection = like(U[:, kept] / roots, G)
+    landmarks = gram.landmarks(everything)
+    return FeatureMap(gram.kernel, landmarks, projection)
 
 
-def adaptive(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def adaptive(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Choose columns in five rounds by the exact residual of all columns (all of G)."""
     return choose_in_rounds(gram, c, ROUNDS, exact_residuals, rng)
 
 
-def adaptive_partial(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def adaptive_partial(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Choose columns in five rounds by the residual of the rows in the columns seen so far."""
     return choose_in_rounds(gram, c, ROUNDS, partial_residuals, rng)
 
@@ -78,7 +86,7 @@ def choose_in_rounds(
     c: int,
     rounds: int,
     residuals: Callable[[Gram, Indices], Floats],
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Landmarks:
     """Choose distinct columns: the first round uniform, the others by their squared residuals."""
     pool = Pool(gram.n)
@@ -86,37 +94,50 @@ def choose_in_rounds(
     chosen = pool.draw(first, rng)
     for size in sizes:
         weights = residuals(gram, chosen)
-        chosen = np.append(chosen, pool.draw(size, rng, weights))
+        drawn = pool.draw(size, rng, weights)
+        chosen = np.append(chosen, drawn)
     return gram.landmarks(chosen)
 
 
 def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
     """Return ‖(I − QQᵀ) g_j‖² for every column, with Q a basis of the chosen ones."""
-    Q, _ = range_basis(gram.cross(slice(None), gram.landmarks(chosen)))
+    landmarks = gram.landmarks(chosen)
+    C = gram.cross(slice(None), landmarks)
+    Q, _ = range_basis(C)
+
     xp = namespace(Q)
     norms = []
     for strip in strips(gram):
         # G is symmetric: its rows are its columns
         rows = xp.astype(strip, Q.dtype)
-        rest = rows - (rows @ Q) @ Q.T
-        norms.append(arrays.to_host(xp.sum(rest * rest, axis=1)))
+        explained = (rows @ Q) @ Q.T
+        rest = rows - explained
+        squares = xp.sum(rest * rest, axis=1)
+        norms.append(arrays.to_host(squares))
     return np.concatenate(norms)
 
 
 def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
     """Return the squared norm of each row of C − C W_k⁺ W, with k half of the columns."""
     landmarks = gram.landmarks(chosen)
-    P = fit_learner(gram, landmarks, max(1, len(chosen) // 2)).normalization
-    rest = arrays.identity(len(chosen), P) - P @ (P.T @ gram.within(landmarks))
-    return Factor(gram, FeatureMap(gram.kernel, landmarks, rest)).squared_norms()
+    k = max(1, len(chosen) // 2)
+    P = fit_learner(gram, landmarks, k).normalization
+
+    # C − C W_k⁺ W = C (I − P Pᵀ W)
+    W = gram.within(landmarks)
+    identity = arrays.identity(len(chosen), P)
+    projection = identity - P @ (P.T @ W)
+    missed = FeatureMap(gram.kernel, landmarks, projection)
+    return Factor(gram, missed).squared_norms()
 
 
 def equal_parts(c: int, rounds: int) -> list[int]:
     """Split c columns into at most this many rounds of nearly equal size, none empty."""
-    return [len(part) for part in np.array_split(np.arange(c), min(c, rounds))]
+    parts = np.array_split(np.arange(c), min(c, rounds))
+    return [len(part) for part in parts]
 
 
-def modified(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
+def modified(gram: Gram, c: int, rng: Generator) -> FeatureMap:
     """Return C U Cᵀ with U = C⁺ G C⁺ᵀ, the best core for these columns (Wang and Zhang 2013)."""
     landmarks = choose_in_rounds(gram, c, 3, exact_residuals, rng)
     C = gram.cross(slice(None), landmarks)
@@ -124,7 +145,7 @@ def modified(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     return FeatureMap(gram.kernel, landmarks, like(projection, C))
 
 
-def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
+def spectral_shift(gram: Gram, c: int, rng: Generator) -> InSample:
     """Return C̄ Ū C̄ᵀ + δI, the best core and the best multiple of the identity.
 
     Wang, Zhang, Qian and Zhang (2014), "Improving the modified Nyström method using spectral
@@ -136,22 +157,30 @@ def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     P and G P where the paper takes a randomised singular value decomposition: the same
     columns serve twice, and G = low rank + δI is recovered exactly.
     """
+    # P and C = G P
     columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)
     C = gram.cross(slice(None), columns)
     xp = namespace(C)
     C = xp.astype(C, xp.float64)
-    P = like(np.equal.outer(np.arange(gram.n), columns.columns), C)
+    rows = np.arange(gram.n)
+    P = like(np.equal.outer(rows, columns.columns), C)
 
     # δ̄, from the space of P and G P
-    space = xp.concat([P * max_abs(C), C], axis=1)
+    scaled = P * max_abs(C)
+    space = xp.concat([scaled, C], axis=1)
     first_shift = _find_tail(gram, space).mean
 
-    # δ, and C̄ Ū C̄ᵀ = F S Fᵀ by the eigenvectors of QᵀGQ
+    # δ, and the eigenvectors of QᵀGQ
     tail = _find_tail(gram, C - first_shift * P)
-    eigenvalues, Y = xp.linalg.eigh((tail.inner + tail.inner.T) / 2)
+    inner = (tail.inner + tail.inner.T) / 2
+    eigenvalues, Y = xp.linalg.eigh(inner)
+
+    # C̄ Ū C̄ᵀ = F S Fᵀ
     shifted = eigenvalues - tail.mean
-    F = tail.Q @ (Y * xp.sqrt(xp.abs(shifted)))
-    return InSample(gram, F, np.sign(arrays.to_host(shifted)), shift=tail.mean)
+    roots = xp.sqrt(xp.abs(shifted))
+    F = tail.Q @ (Y * roots)
+    signs = np.sign(arrays.to_host(shifted))
+    return InSample(gram, F, signs, shift=tail.mean)
 
 
 class Tail(NamedTuple):
@@ -170,7 +199,8 @@ def _find_tail(gram: Gram, space: Array) -> Tail:
     if rank >= gram.n:
         return Tail(0.0, Q, inner)
 
-    trace = float(floats_on_host(gram.diag()).sum())
+    diagonal = floats_on_host(gram.diag())
+    trace = float(diagonal.sum())
     within = float(np.trace(arrays.to_host(inner)))
     mean = (trace - within) / (gram.n - rank)
     return Tail(max(0.0, mean), Q, inner)

@@ -8,13 +8,14 @@ preconditioner, or in ridge regression, where the tail matters more than the lar
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.features.nystrom import Mixture, fit_learner
 from nysboost.gram import Gram
 from nysboost.methods.leverage import normalise, recursive_scores
 
 
-def block_nystrom(gram: Gram, q: int, m: int, rng: np.random.Generator) -> Mixture:
+def block_nystrom(gram: Gram, q: int, m: int, rng: Generator) -> Mixture:
     """Return K̂ = (1/q) Σ_b C_b W_b⁺ C_bᵀ over q blocks of m columns each.
 
     Every block is drawn by ridge leverage scores, independently of the others, so that a column

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.boosting.pool import sample_rows
 from nysboost.features.feature_map import FeatureMap, features_of
@@ -21,30 +22,29 @@ from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.linalg import times
 
 
-def kmeans(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def kmeans(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
     return cluster_rows(gram, c, rng)[0]
 
 
-def cluster_rows(
-    gram: Gram, c: int, rng: np.random.Generator
-) -> tuple[Landmarks, Indices, Indices]:
+def cluster_rows(gram: Gram, c: int, rng: Generator) -> tuple[Landmarks, Indices, Indices]:
     """Return the centres of k-means, the rows it saw, all or a sample, and their clusters."""
-    rows = sample_rows(np.arange(gram.n), KMEANS_ROWS, rng)
-    centres, labels = clusters(require_points(gram).rows.take(rows), c, rng)
+    everything = np.arange(gram.n)
+    rows = sample_rows(everything, KMEANS_ROWS, rng)
+    points = require_points(gram).rows.take(rows)
+    centres, labels = clusters(points, c, rng)
     return Landmarks(None, centres), rows, labels
 
 
-def density_weighted(
-    gram: Gram, c: int, rng: np.random.Generator, rank: int | None = None
-) -> FeatureMap:
+def density_weighted(gram: Gram, c: int, rng: Generator, rank: int | None = None) -> FeatureMap:
     """Return C D^½ (D^½ W D^½)_k⁺ D^½ Cᵀ on k-means centres, with D the clusters' sizes.
 
     Zhang and Kwok (2009). At full rank D cancels, and this is "kmeans".
     """
     centres, _, labels = cluster_rows(gram, c, rng)
-    sizes = np.bincount(labels, minlength=c).astype(np.float64)
-    return fit_learner(gram, centres, rank or c, sizes)
+    sizes = np.bincount(labels, minlength=c)
+    weights = sizes.astype(np.float64)
+    return fit_learner(gram, centres, rank or c, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +63,16 @@ class Clustered(Kernel):
 
     def _against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, z) for the landmarks z of the cluster of x."""
-        ends = np.cumsum(self.sizes)
-        parts = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
+        parts: list[slice] = []
         evaluators: dict[int, Evaluator] = {}
-        for s, part in enumerate(parts):
-            if self.sizes[s]:
-                evaluators[s] = self.kernel.against(take(Y, part))
+        end = 0
+        for s, size in enumerate(self.sizes):
+            part = slice(end, end + size)
+            end = part.stop
+            parts.append(part)
+            if size:
+                landmarks = take(Y, part)
+                evaluators[s] = self.kernel.against(landmarks)
         return ClusteredEvaluator(self, tuple(parts), evaluators)
 
     def cluster_of(self, X: Array) -> Indices:
@@ -94,7 +98,8 @@ class ClusteredEvaluator:
         """Return the kernel values, shape (n, c)."""
         cluster = self.kernel.cluster_of(X)
         c = self.parts[-1].stop
-        values = like(np.zeros((X.shape[0], c)), X)
+        zeros = np.zeros((X.shape[0], c))
+        values = like(zeros, X)
 
         # cluster after cluster, because not every library writes to scattered rows
         order = np.argsort(cluster, kind="stable")
@@ -102,13 +107,15 @@ class ClusteredEvaluator:
         for s, part in enumerate(self.parts):
             end = start + int(np.sum(cluster == s))
             if end > start and s in self.evaluators:
+                evaluate = self.evaluators[s]
                 members = take(X, order[start:end])
-                values[start:end, part] = self.evaluators[s](members)
+                values[start:end, part] = evaluate(members)
             start = end
-        return take(values, np.argsort(order))
+        back = np.argsort(order)
+        return take(values, back)
 
 
-def meka(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
+def meka(gram: Gram, c: int, rng: Generator) -> FeatureMap:
     """Return B L Bᵀ, with a block-diagonal basis B and links L (Si, Hsieh and Dhillon 2014).
 
     Each of five k-means clusters has c/5 of its rows as columns. With rows v drawn from all
@@ -119,21 +126,29 @@ def meka(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     centres, seen, _ = cluster_rows(gram, min(CLUSTERS, c), rng)
 
     # rows by the nearest centre, as new rows will be
-    cluster = Clustered(kernel, centres.Z, ()).cluster_of(gram.rows.take(seen))
-    drawn = [rng.permutation(seen[cluster == s]) for s in range(len(centres))]
+    nearest = Clustered(kernel, centres.Z, ())
+    cluster = nearest.cluster_of(gram.rows.take(seen))
+    drawn: list[Indices] = []
+    for s in range(len(centres)):
+        members = seen[cluster == s]
+        drawn.append(rng.permutation(members))
     shares = _share_landmarks(c, [len(rows) for rows in drawn])
 
-    # B: the columns of each cluster
-    columns = [rows[:m] for rows, m in zip(drawn, shares, strict=True)]
+    # the columns of each cluster, for B, and the rows v, for L
+    columns: list[Indices] = []
+    v: list[Indices] = []
+    for rows, m in zip(drawn, shares, strict=True):
+        columns.append(rows[:m])
+        v.append(rows[: LINK_ROWS * m])
     landmarks = gram.landmarks(np.concatenate(columns))
     basis = Clustered(kernel, centres.Z, tuple(shares))
 
     # L = B[v]⁺ G[v, v] B[v]⁺ᵀ
-    v = [rows[: LINK_ROWS * m] for rows, m in zip(drawn, shares, strict=True)]
     sample = Sample.of(gram, np.concatenate(v))
     B = features_of(sample.gram, FeatureMap(basis, landmarks))
     core = optimal_core(B, lambda Q: times(sample.matrix, Q))
-    return FeatureMap(basis, landmarks, like(core.projection, B))
+    projection = like(core.projection, B)
+    return FeatureMap(basis, landmarks, projection)
 
 
 def _share_landmarks(c: int, sizes: list[int]) -> list[int]:
@@ -143,7 +158,9 @@ def _share_landmarks(c: int, sizes: list[int]) -> list[int]:
     while shares.sum() < min(c, rows.sum()):
         # what is left, evenly among the clusters that have rows left
         roomy = np.flatnonzero(rows > shares)
-        parts = equal_parts(c - int(shares.sum()), len(roomy))
+        left = c - int(shares.sum())
+        parts = equal_parts(left, len(roomy))
         for s, part in zip(roomy, parts, strict=False):
-            shares[s] += min(part, rows[s] - shares[s])
+            room = rows[s] - shares[s]
+            shares[s] += min(part, room)
     return [int(share) for share in shares]

@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.linalg import solve_triangular
 
 from nysboost.features.feature_map import FeatureMap
@@ -35,8 +36,11 @@ class PartialFactor:
         self.lower: Floats = np.zeros((0, 0))
         self.pivots: Indices = np.arange(0)
         self.updated = 0
+
+        # below the floor a residual is rounding
         self.diag = to_host(gram.diag()).astype(np.float64)
-        self.floor = EXHAUSTED * c * gram.eps * float(self.diag.max())
+        largest = float(self.diag.max())
+        self.floor = EXHAUSTED * c * gram.eps * largest
 
     @property
     def rank(self) -> int:
@@ -58,9 +62,12 @@ class PartialFactor:
             return known
 
         # F Lᵀ = k(X, pivots), solved for the columns of F since the last update
-        values = floats_on_host(self.gram.block(rows, self.pivots[old:]))
-        rest = values - known @ self.lower[old:, :old].T
-        return np.hstack([known, _divide(rest, self.lower[old:, old:])])
+        block = self.gram.block(rows, self.pivots[old:])
+        below = self.lower[old:, :old]
+        corner = self.lower[old:, old:]
+        rest = floats_on_host(block) - known @ below.T
+        new = _divide(rest, corner)
+        return np.hstack([known, new])
 
     def residual(self, rows: Indices, cols: Indices) -> Floats:
         """Return (G − F Fᵀ)[rows, cols]."""
@@ -69,57 +76,77 @@ class PartialFactor:
 
     def squared_norms(self, cols: Indices) -> Floats:
         """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal's."""
+        right = self.at(cols).T
+        coefficients = self._coefficients(right)
         scale = float(self.diag.max())
-        shared = self._coefficients(self.at(cols).T), scale
-        task = self._pass("residual-columns", _squares, shared, cols)
-        table = (self.F[:, : self.rank],) if self.is_kept else ()
-        return self.gram.rows.fold(task, operator.add, *table)
+        task = self._pass("residual-columns", _squares, (coefficients, scale), cols)
+        known = self._kept(self.rank)
+        return self.gram.rows.fold(task, operator.add, *known)
 
     def append(self, pivots: Indices) -> None:
         """Extend L by these pivots, which must be independent of those before."""
+        # L Lᵀ = W, with the rows of the new pivots below
         below = self.at(pivots)
         W = floats_on_host(self.gram.block(pivots, pivots))
         corner = _cholesky(W - below @ below.T)
         above = np.zeros((self.rank, len(pivots)))
-        self.lower = np.block([[self.lower, above], [below, corner]])
+
+        upper_rows = np.hstack([self.lower, above])
+        lower_rows = np.hstack([below, corner])
+        self.lower = np.vstack([upper_rows, lower_rows])
         self.pivots = np.append(self.pivots, pivots)
 
     def update(self) -> None:
         """Bring the residual's diagonal up to date, and F where it is kept."""
+        # L⁻ᵀ of the pivots since the last update, and what earlier columns explain of theirs
         old = self.updated
-        new = self.rank
         corner = self.lower[old:, old:]
-        inverse = solve_triangular(corner, np.eye(new - old), lower=True).T
-        shared = self._coefficients(self.lower[old:, :old].T), inverse
+        identity = np.eye(self.rank - old)
+        inverse = solve_triangular(corner, identity, lower=True).T
+        coefficients = self._coefficients(self.lower[old:, :old].T)
 
         # one pass: the columns of F since the last update, and their squares
-        table = (self.F[:, :new],) if self.is_kept else ()
-        task = self._pass("pivots", _subtract_columns, shared, self.pivots[old:])
-        rows = self.gram.rows
-        explained = floats_on_host(gather(rows.map(task, 1, *table)))[:, 0]
+        new = self.pivots[old:]
+        task = self._pass("pivots", _subtract_columns, (coefficients, inverse), new)
+        squares = self.gram.rows.map(task, 1, *self._kept(self.rank))
+        explained = floats_on_host(gather(squares))[:, 0]
 
         self.diag = np.maximum(self.diag - explained, 0)
         self.diag[self.pivots] = 0
-        self.updated = new
+        self.updated = self.rank
+
+    def _kept(self, width: int) -> tuple[Floats, ...]:
+        """Return so many columns of F, as a table of a pass, where F is kept."""
+        if not self.is_kept:
+            return ()
+        return (self.F[:, :width],)
 
     def _coefficients(self, right: Floats) -> Floats:
         """Return A with F · right = F A or, where F is not kept, = k(X, pivots) A."""
         if self.is_kept or self.updated == 0:
             return right
         lower = self.lower[: self.updated, : self.updated]
-        return np.asarray(solve_triangular(lower, right, lower=True, trans=1))
+        solved = solve_triangular(lower, right, lower=True, trans=1)
+        return np.asarray(solved)
 
     def _pass(self, name: str, function: Any, shared: Any, cols: Indices) -> FeaturePass:
         """Return the pass over G[:, cols], after the columns of the pivots where F is not kept."""
-        before = self.pivots[: 0 if self.is_kept else self.updated]
+        if not self.is_kept:
+            before = self.pivots[: self.updated]
+            cols = np.append(before, cols)
         gram = self.gram
-        columns = FeatureMap(gram.kernel, gram.landmarks(np.append(before, cols)))
+        columns = FeatureMap(gram.kernel, gram.landmarks(cols))
         return FeaturePass(
-            columns, name, function, shared, budget=gram.budget, counter=gram.counter
+            columns,
+            name,
+            function,
+            shared,
+            budget=gram.budget,
+            counter=gram.counter,
         )
 
 
-def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: ARG001
+def greedy(gram: Gram, c: int, rng: Generator) -> Landmarks:  # noqa: ARG001
     """Choose the largest residual diagonal up to c times, until it vanishes: pivoted Cholesky.
 
     A residual diagonal only falls, so that a few rows alone tell the next pivots, as long as the
@@ -127,23 +154,28 @@ def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: 
     """
     factor = PartialFactor(gram, c)
     while not factor.complete:
+        # the few largest, and the largest of the others
         order = np.argsort(-factor.diag, kind="stable")
         few = order[:STEP]
-        others = factor.diag[order[STEP : STEP + 1]]
+        following = order[STEP : STEP + 1]
+        others = factor.diag[following]
         bound = max(factor.floor, float(others.max(initial=0.0)))
 
         # pivots among the few, as long as no other row can be larger
         residual = factor.residual(few, few)
-        found = few[pivoted_cholesky(residual, choose_largest(bound), STEP)]
+        choose = choose_largest(bound)
+        found = few[pivoted_cholesky(residual, choose, STEP)]
         if len(found) == 0:
             found = order[:1]
-        factor.append(found[: c - factor.rank])
+
+        missing = c - factor.rank
+        factor.append(found[:missing])
         if not factor.complete:
             factor.update()
     return gram.landmarks(factor.pivots)
 
 
-def sparse_greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def sparse_greedy(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Choose the best of 59 random columns, c times (Smola and Schölkopf 2000).
 
     With e_j the residual of column j, it takes ‖e_j‖² / e_jj off tr(G − K̂).
@@ -152,20 +184,24 @@ def sparse_greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     while not factor.complete:
         eligible = np.flatnonzero(factor.diag > factor.floor)
         size = min(CANDIDATES, len(eligible))
-        candidates = np.sort(rng.choice(eligible, size=size, replace=False))
+        drawn = rng.choice(eligible, size=size, replace=False)
+        candidates = np.sort(drawn)
 
+        # ‖e_j‖² / e_jj
         gains = factor.squared_norms(candidates) / factor.diag[candidates]
-        factor.append(candidates[[np.argmax(gains)]])
+        best = np.argmax(gains)
+        factor.append(candidates[[best]])
         factor.update()
     return gram.landmarks(factor.pivots)
 
 
-def rpcholesky(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def rpcholesky(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Choose pivots at random in proportion to the residual diagonal (Chen et al. 2024)."""
-    return gram.landmarks(random_pivots(gram, c, rng))
+    pivots = random_pivots(gram, c, rng)
+    return gram.landmarks(pivots)
 
 
-def random_pivots(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
+def random_pivots(gram: Gram, c: int, rng: Generator) -> Indices:
     """Return c pivots, each drawn in proportion to the residual diagonal, by rejection sampling.
 
     Accelerated randomly pivoted Cholesky (Epperly, Tropp and Webber 2024): columns are proposed by
@@ -197,32 +233,36 @@ def _is_outdated(factor: PartialFactor, rank: int, rate: float) -> bool:
     if not old < rank < c:
         return False
 
+    # proposals that would be refused, against the rows of a pass
     d = factor.gram.rows.n_features
-    saved = (c - rank) * (1 - rate) * c * (c + d)
-    update = factor.gram.n * (rank - old) * (rank + d)
+    refused = (c - rank) * (1 - rate)
+    saved = refused * c * (c + d)
+    added = rank - old
+    update = factor.gram.n * added * (rank + d)
     return SMALL_PRODUCTS * saved > rate * update
 
 
-def _propose(factor: PartialFactor, rate: float, rng: np.random.Generator) -> Indices:
+def _propose(factor: PartialFactor, rate: float, rng: Generator) -> Indices:
     """Draw twice as many proposals as the missing pivots need, in so far as memory allows."""
     n = factor.gram.n
     c = factor.c
     missing = c - factor.rank
-    wanted = 2 * min(missing / max(rate, 1 / n), c)
+    needed = missing / max(rate, 1 / n)
+    wanted = 2 * min(needed, c)
 
     # a row of F and of X for each, and their Gram matrix
     memory = factor.gram.budget.bytes // 8
     row_bytes = 8 * (c + STEP + factor.gram.rows.n_features)
-    fits = min(memory // row_bytes, int(np.sqrt(memory / 8)))
+    largest_square = int(np.sqrt(memory / 8))
+    fits = min(memory // row_bytes, largest_square)
 
     steps = int(min(wanted, n // 16, fits)) // STEP
     size = STEP * max(1, steps)
-    return rng.choice(n, size=size, p=factor.diag / factor.diag.sum())
+    probabilities = factor.diag / factor.diag.sum()
+    return rng.choice(n, size=size, p=probabilities)
 
 
-def _accept(
-    factor: PartialFactor, proposed: Indices, rng: np.random.Generator
-) -> tuple[Indices, float]:
+def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[Indices, float]:
     """Return the proposals accepted one after the other, and the share accepted in the end.
 
     It ends at the c-th pivot, where a pass is worth its cost, and where all are rounding.
@@ -242,23 +282,30 @@ def _accept(
         # a proposal is accepted with the probability of its residual now, over that of then
         part = slice(start, start + STEP)
         known = F[part, :rank]
-        W = floats_on_host(gram.block(places[part], places[part]))
+        here = places[part]
+        W = floats_on_host(gram.block(here, here))
         residual = W - known @ known.T
-        rate = _share_accepted(np.diag(residual), drawn_by[part], factor.floor)
-        accept = accept_proposals(drawn_by[part], factor.floor, rng)
+
+        chance_then = drawn_by[part]
+        rate = _share_accepted(np.diag(residual), chance_then, factor.floor)
+        accept = accept_proposals(chance_then, factor.floor, rng)
         new = pivoted_cholesky(residual, accept, factor.c - rank)
         accepted = np.append(accepted, start + new)
 
         # the new columns of F, for the proposals that follow
         after = slice(start + STEP, None)
-        if len(new) and len(places[after]):
-            values = floats_on_host(gram.block(places[after], places[start + new]))
-            rest = values - F[after, :rank] @ known[new].T
+        following = places[after]
+        if len(new) and len(following):
+            block = gram.block(following, here[new])
+            explained = F[after, :rank] @ known[new].T
+            rest = floats_on_host(block) - explained
             corner = _cholesky(residual[np.ix_(new, new)])
-            F[after, rank : rank + len(new)] = _divide(rest, corner)
+            columns = slice(rank, rank + len(new))
+            F[after, columns] = _divide(rest, corner)
 
         rank += len(new)
-        if rank in (factor.c, factor.updated) or _is_outdated(factor, rank, rate):
+        is_done = rank in (factor.c, factor.updated)
+        if is_done or _is_outdated(factor, rank, rate):
             break
     return proposed[accepted], rate
 
@@ -266,16 +313,20 @@ def _accept(
 def _share_accepted(diagonal: Floats, drawn_by: Floats, floor: float) -> float:
     """Return the mean probability with which proposals are accepted, 0 of those below a floor."""
     chances = diagonal / drawn_by
-    return float(chances[diagonal > floor].sum()) / len(chances)
+    total = chances[diagonal > floor].sum()
+    return float(total) / len(chances)
 
 
 def _cholesky(block: Floats) -> Floats:
-    return np.asarray(np.linalg.cholesky((block + block.T) / 2), dtype=np.float64)
+    """Return the factor L of a block that is symmetric but for rounding."""
+    symmetric = (block + block.T) / 2
+    return np.asarray(np.linalg.cholesky(symmetric), dtype=np.float64)
 
 
 def _divide(values: Floats, lower: Floats) -> Floats:
     """Return values · L⁻ᵀ: rows of F from those of F Lᵀ."""
-    return np.asarray(solve_triangular(lower, values.T, lower=True).T, dtype=np.float64)
+    solved = solve_triangular(lower, values.T, lower=True)
+    return np.asarray(solved.T, dtype=np.float64)
 
 
 # What passes do to a block of kernel values: plain functions, which can be sent to where rows are
@@ -284,7 +335,8 @@ def _divide(values: Floats, lower: Floats) -> Floats:
 def _residual_rows(known: Floats, values: Array, *kept: Floats) -> Floats:
     """Return rows of G[:, cols] − F F[cols]ᵀ."""
     n_before = values.shape[1] - known.shape[1]
-    before, new = np.split(floats_on_host(values), [n_before], axis=1)
+    on_host = floats_on_host(values)
+    before, new = np.split(on_host, [n_before], axis=1)
     if kept:
         before = kept[0][:, : len(known)]
     rest: Floats = before @ known
@@ -293,13 +345,18 @@ def _residual_rows(known: Floats, values: Array, *kept: Floats) -> Floats:
 
 def _squares(shared: tuple[Floats, float], values: Array, *kept: Floats) -> Floats:
     """Return the sums of squares of the residual's columns, in units of a scale."""
-    residual = _residual_rows(shared[0], values, *kept) / shared[1]
-    return np.asarray((residual**2).sum(axis=0))
+    coefficients, scale = shared
+    residual = _residual_rows(coefficients, values, *kept)
+    squares = (residual / scale) ** 2
+    return np.asarray(squares.sum(axis=0))
 
 
 def _subtract_columns(shared: tuple[Floats, Floats], values: Array, *kept: Floats) -> Floats:
     """Return what new columns of F take off the diagonal; write them where F is kept."""
-    new = _residual_rows(shared[0], values, *kept) @ shared[1]
+    coefficients, inverse = shared
+    new = _residual_rows(coefficients, values, *kept) @ inverse
     if kept:
-        kept[0][:, len(shared[0]) :] = new
-    return np.asarray(np.einsum("ij,ij->i", new, new)[:, None])
+        old = len(coefficients)
+        kept[0][:, old:] = new
+    squares = np.einsum("ij,ij->i", new, new)
+    return np.asarray(squares[:, None])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
+from numpy.random import Generator
 
 from nysboost.approximation import Approximation
 from nysboost.features.feature_map import FeatureMap
@@ -31,7 +31,7 @@ class Method(ABC):
         """The names of the fields of `Settings` that the method reads."""
 
     @abstractmethod
-    def find(self, gram: Gram, settings: Settings, rng: np.random.Generator) -> Found:
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Found:
         """Return what the method finds in a Gram matrix."""
 
     def find_unused(self, named: Collection[str]) -> list[str]:
@@ -59,7 +59,7 @@ class MethodOfSize(Method):
         """The settings that say how many landmarks there are, and those of the function."""
         return SIZE | set(self.further)
 
-    def find(self, gram: Gram, settings: Settings, rng: np.random.Generator) -> Found:
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Found:
         """Call the function with the number of landmarks that was asked for."""
         further = {name: getattr(settings, name) for name in self.further}
         return self.function(gram, settings.landmarks(gram.n), rng, **further)

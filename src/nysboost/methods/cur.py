@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import coo_array, vstack
 
 from nysboost.features.feature_map import FeatureMap
@@ -33,7 +34,7 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.linalg import range_basis
 from nysboost.numerics.tolerances import CROSSING
 
-Choice: TypeAlias = Callable[[Gram, int, np.random.Generator], Landmarks]
+Choice: TypeAlias = Callable[[Gram, int, Generator], Landmarks]
 Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
 """(gram, columns, rows) ↦ U."""
 
@@ -54,7 +55,7 @@ class CUR:
     choose: Choice
     core: Core
 
-    def __call__(self, gram: Gram, c: int, rng: np.random.Generator) -> Mixture:
+    def __call__(self, gram: Gram, c: int, rng: Generator) -> Mixture:
         """Return K̂ = ½ (C U R + (C U R)ᵀ) as the difference of two feature maps.
 
         With the singular value decomposition U = Σ σ l rᵀ,
@@ -67,35 +68,47 @@ class CUR:
         # √σ l / 2 and √σ r / 2
         xp = namespace(U)
         left, singular, right = xp.linalg.svd(U, full_matrices=False)
-        L = left * xp.sqrt(singular) / 2
-        R = right.T * xp.sqrt(singular) / 2
+        roots = xp.sqrt(singular)
+        L = left * roots / 2
+        R = right.T * roots / 2
 
-        landmarks = pool([columns, rows])
+        # (l, r) and (l, −r)
         template = gram.rows.template
         P = like(xp.concat([L, R]), template)
         N = like(xp.concat([L, -R]), template)
+
+        landmarks = pool([columns, rows])
         plus = FeatureMap(gram.kernel, landmarks, P)
         minus = FeatureMap(gram.kernel, landmarks, N)
-        return Mixture((plus, minus), np.array([1.0, -1.0]))
+        signs = np.array([1.0, -1.0])
+        return Mixture((plus, minus), signs)
 
 
 def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = C⁺ G R⁺, the best for these columns and rows, from all of G."""
     # C⁺ = T Qᵀ and, with Rᵀ in place of C, R⁺ = V Sᵀ
-    Q, T = range_basis(gram.cross(slice(None), columns))
-    V, S = range_basis(gram.cross(slice(None), rows))
-    return T @ (Q.T @ gram.times(V)) @ S.T
+    C = gram.cross(slice(None), columns)
+    Q, T = range_basis(C)
+    R_transposed = gram.cross(slice(None), rows)
+    V, S = range_basis(R_transposed)
+
+    inner = Q.T @ gram.times(V)
+    return T @ inner @ S.T
 
 
 def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = G[I, J]⁺ without its small singular values, or those that are rounding."""
     crossing = gram.cross(rows.columns, columns)
     xp = namespace(crossing)
-    left, singular, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
+    exact = xp.astype(crossing, xp.float64)
+    left, singular, right = xp.linalg.svd(exact, full_matrices=False)
 
-    rounding = len(rows) * gram.eps * max_abs(gram.diag(rows.columns))
+    # k singular values stay
+    largest_entry = max_abs(gram.diag(rows.columns))
+    rounding = len(rows) * gram.eps * largest_entry
     smallest = max(CROSSING * float(singular[0]), rounding)
     k = int(np.sum(to_host(singular) > smallest))
+
     scaled = right[:k, :].T / singular[:k]
     inverse: Array = scaled @ left[:, :k].T
     return inverse
@@ -104,7 +117,7 @@ def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Arra
 # Iterated robust CUR
 
 
-def robust_cur(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
+def robust_cur(gram: Gram, c: int, rng: Generator) -> InSample:
     """Return the low-rank part L = F Fᵀ of G = L + S, and which entries are the sparse S.
 
     Iterated robust CUR (Cai, Hamm, Huang, Li and Wang 2021, Algorithm 1) of a symmetric matrix. In
@@ -117,42 +130,56 @@ def robust_cur(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     zeta = np.inf
     missing = np.inf
     while missing > CONVERGED and zeta > 0:
+        # fresh columns J, and the first threshold ζ
         J = rng.choice(gram.n, size=c, replace=False)
-        given = floats_on_host(gram.block(everything, J))
-        zeta = min(zeta, float(np.abs(given).max()))
+        block = gram.block(everything, J)
+        given = floats_on_host(block)
+        largest = float(np.abs(given).max())
+        zeta = min(zeta, largest)
 
         # S: entries of the columns that L does not explain
         L = F @ F[J].T
         wrong = np.abs(given - L) > zeta
         C = np.where(wrong, L, given)
 
-        F = _factorise_columns(C, J, most, ABOVE_NOISE * zeta * np.sqrt(c))
-        rest = np.where(wrong, 0.0, given - F @ F[J].T)
+        # the next L, and what it misses of the other entries
+        floor = ABOVE_NOISE * zeta * np.sqrt(c)
+        F = _factorise_columns(C, J, most, floor)
+        L = F @ F[J].T
+        rest = np.where(wrong, 0.0, given - L)
         missing = _relative_norm(rest, C)
         if F.shape[1] == most:
             break
         zeta *= FALL
 
-    template = gram.block(everything[:1], everything[:1])
     corrupted = _find_wrong_entries(gram, F, zeta)
-    return InSample(gram, like(F, template), np.ones(F.shape[1]), corrupted=corrupted)
+    first = everything[:1]
+    template = gram.block(first, first)
+    signs = np.ones(F.shape[1])
+    return InSample(gram, like(F, template), signs, corrupted=corrupted)
 
 
 def _factorise_columns(C: Floats, J: Indices, most: int, floor: float) -> Floats:
     """Return F with F Fᵀ = C W_r⁺ Cᵀ, W = C[J], r the eigenvalues above a floor, or the most."""
     W = C[J]
-    eigenvalues, U = np.linalg.eigh((W + W.T) / 2)
-    r = min(most, int(np.sum(eigenvalues > floor)))
+    symmetric = (W + W.T) / 2
+    eigenvalues, U = np.linalg.eigh(symmetric)
+
+    # the r largest, U_r Λ_r^(−½)
+    above = int(np.sum(eigenvalues > floor))
+    r = min(most, above)
     largest = eigenvalues[::-1][:r]
     U_r = U[:, ::-1][:, :r]
-    return np.asarray(C @ (U_r / np.sqrt(largest)))
+    root = U_r / np.sqrt(largest)
+    return np.asarray(C @ root)
 
 
 def _relative_norm(rest: Floats, C: Floats) -> float:
     """Return ‖rest‖ / ‖C‖, scaled so that squares stay in range."""
     scale = float(np.abs(C).max()) or 1.0
-    rest = rest / scale
-    return float(np.linalg.norm(rest) / (np.linalg.norm(C / scale) or 1.0))
+    of_rest = np.linalg.norm(rest / scale)
+    of_columns = np.linalg.norm(C / scale) or 1.0
+    return float(of_rest / of_columns)
 
 
 def _find_wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:
@@ -161,7 +188,9 @@ def _find_wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:
     start = 0
     for strip in strips(gram):
         end = start + strip.shape[0]
-        rest = floats_on_host(strip) - F[start:end] @ F.T
-        parts.append(coo_array(np.where(np.abs(rest) > threshold, rest, 0.0)))
+        L = F[start:end] @ F.T
+        rest = floats_on_host(strip) - L
+        wrong = np.where(np.abs(rest) > threshold, rest, 0.0)
+        parts.append(coo_array(wrong))
         start = end
     return vstack(parts, format="coo")

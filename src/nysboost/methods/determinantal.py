@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.gram import Gram, Landmarks
 from nysboost.methods.method_constants import PROPOSALS, SEED_ROWS, STEPS_PER_COLUMN
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 
 
-def dpp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def dpp(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Sample c columns J with probability proportional to det G[J, J] (Li, Jegelka and Sra 2016).
 
     A Markov chain of 20 c swaps starts from kernel k-means++. It accepts an exchange with
     probability d' / (d + d'), where d and d' are the determinants before and after.
     """
     start = spread_columns(gram, c, rng)
-    return gram.landmarks(swap_chain(gram, start, STEPS_PER_COLUMN * c, rng))
+    steps = STEPS_PER_COLUMN * c
+    columns = swap_chain(gram, start, steps, rng)
+    return gram.landmarks(columns)
 
 
-def spread_columns(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
+def spread_columns(gram: Gram, c: int, rng: Generator) -> Indices:
     """Return c columns by k-means++ in the kernel's feature space."""
     size = max(SEED_ROWS, 4 * c)
     rows = np.arange(gram.n)
@@ -27,45 +30,57 @@ def spread_columns(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
         rows = rng.choice(gram.n, size=size, replace=False)
 
     diag = floats_on_host(gram.diag(rows))
-    nearest = np.ones(len(rows))  # squared distance to the nearest column chosen
+    nearest = np.full(len(rows), np.inf)  # squared distance to the nearest column chosen
     free = np.ones(len(rows), dtype=bool)
     chosen: list[int] = []
     for _ in range(c):
+        # a free row, in proportion to its distance; the first uniformly
         mass = np.where(free, nearest, 0.0)
-        if mass.sum() == 0:  # every free row equals a column chosen
+        if not chosen or mass.sum() == 0:  # every free row equals a column chosen
             mass = free.astype(np.float64)
-        j = int(rng.choice(len(rows), p=mass / mass.sum()))
+        probabilities = mass / mass.sum()
+        j = int(rng.choice(len(rows), p=probabilities))
 
-        column = floats_on_host(gram.block(rows, rows[j : j + 1]))[:, 0]
+        # ‖φ_i − φ_j‖² = k_ii − 2 k_ij + k_jj
+        block = gram.block(rows, rows[j : j + 1])
+        column = floats_on_host(block)[:, 0]
         distance = np.maximum(diag - 2 * column + diag[j], 0)
-        nearest = np.minimum(nearest, distance) if chosen else distance
+        nearest = np.minimum(nearest, distance)
         free[j] = False
         chosen.append(j)
     return rows[chosen]
 
 
-def swap_chain(gram: Gram, start: Indices, steps: int, rng: np.random.Generator) -> Indices:
+def swap_chain(gram: Gram, start: Indices, steps: int, rng: Generator) -> Indices:
     """Return the chain's state after so many proposals, from distinct columns.
 
     A multiple of the identity, √eps of the mean diagonal, keeps determinants away from zero.
     """
-    mean = float(np.mean(floats_on_host(gram.diag(start))))
+    diagonal = floats_on_host(gram.diag(start))
+    mean = float(np.mean(diagonal))
     ridge = float(np.sqrt(gram.eps)) * mean or 1.0
+
+    c = len(start)
     inside = start
     for first in range(0, steps, PROPOSALS):
-        proposed = rng.integers(gram.n, size=min(PROPOSALS, steps - first))
-        places, local = np.unique(np.append(inside, proposed), return_inverse=True)
+        # the kernel matrix of the state and of a number of proposals
+        count = min(PROPOSALS, steps - first)
+        proposed = rng.integers(gram.n, size=count)
+        rows = np.append(inside, proposed)
+        places, local = np.unique(rows, return_inverse=True)
         W = floats_on_host(gram.block(places, places))
         K = W + ridge * np.eye(len(places))
-        c = len(inside)
-        inside = places[_swaps(K, local[:c], local[c:], rng)]
+
+        after = _swaps(K, local[:c], local[c:], rng)
+        inside = places[after]
     return inside
 
 
-def _swaps(K: Floats, start: Indices, proposed: Indices, rng: np.random.Generator) -> Indices:
+def _swaps(K: Floats, start: Indices, proposed: Indices, rng: Generator) -> Indices:
     """Propose to exchange a random place of the state for each of `proposed`, one by one."""
     inside = start.copy()
-    A: Floats = np.asarray(np.linalg.inv(K[np.ix_(inside, inside)]))
+    block = K[np.ix_(inside, inside)]
+    A: Floats = np.asarray(np.linalg.inv(block))
     for t in proposed:
         s = int(rng.integers(len(inside)))
         uniform = rng.uniform()
@@ -89,7 +104,11 @@ def _exchange(A: Floats, s: int, b: Floats, corner: float) -> Floats:
 
     The row's entry at s is `corner`, the others are those of `b`.
     """
-    without = A - np.outer(A[:, s], A[s]) / A[s, s]
+    # without row and column s
+    product = np.outer(A[:, s], A[s])
+    without = A - product / A[s, s]
+
+    # with b in their place
     change = -(without @ b)
     schur = corner + b @ change
     change[s] = 1.0

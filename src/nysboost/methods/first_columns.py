@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.gram import Gram
 from nysboost.kernels.distances import squared_distances
@@ -12,26 +13,29 @@ from nysboost.methods.leverage import rls
 from nysboost.numerics.arrays import Indices, to_host
 
 
-def by_leverage(gram: Gram, m: int, rng: np.random.Generator) -> Indices:
+def by_leverage(gram: Gram, m: int, rng: Generator) -> Indices:
     """Return m columns drawn by ridge leverage scores, as "rls" has them."""
     return rls(gram, m, rng).columns
 
 
-def by_pivots(gram: Gram, m: int, rng: np.random.Generator) -> Indices:
+def by_pivots(gram: Gram, m: int, rng: Generator) -> Indices:
     """Return the m pivots of "rpcholesky"; where the residual vanishes, the rest are uniform."""
-    return _filled(random_pivots(gram, m, rng), gram.n, m, rng)
+    pivots = random_pivots(gram, m, rng)
+    return _filled(pivots, gram.n, m, rng)
 
 
-def nearest_to_centres(gram: Gram, m: int, rng: np.random.Generator) -> Indices:
+def nearest_to_centres(gram: Gram, m: int, rng: Generator) -> Indices:
     """Return the rows nearest to the m centres of "kmeans"; one that serves two counts once."""
     centres, rows, _ = cluster_rows(gram, m, rng)
-    away = to_host(squared_distances(gram.rows.take(rows), centres.Z))
-    nearest = np.unique(rows[away.argmin(axis=0)])
-    return _filled(nearest, gram.n, m, rng)
+    points = gram.rows.take(rows)
+    squared = to_host(squared_distances(points, centres.Z))
+    nearest = rows[squared.argmin(axis=0)]
+    return _filled(np.unique(nearest), gram.n, m, rng)
 
 
-def _filled(columns: Indices, n: int, m: int, rng: np.random.Generator) -> Indices:
+def _filled(columns: Indices, n: int, m: int, rng: Generator) -> Indices:
     """Return these columns and, where they are fewer than m, uniform ones among the others."""
     others = np.setdiff1d(np.arange(n), columns)
-    rest = rng.choice(others, size=m - len(columns), replace=False)
+    missing = m - len(columns)
+    rest = rng.choice(others, size=missing, replace=False)
     return np.concatenate([columns, rest])

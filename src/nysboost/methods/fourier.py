@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import ndtri
 from scipy.stats import qmc
 
@@ -23,7 +24,7 @@ from nysboost.kernels.distances import inner_products
 from nysboost.methods import require_points
 from nysboost.numerics.arrays import Array, Floats, like, namespace, take
 
-Points: TypeAlias = Callable[[int, int, np.random.Generator], tuple[Floats, Floats]]
+Points: TypeAlias = Callable[[int, int, Generator], tuple[Floats, Floats]]
 """(D, d, rng) ↦ D standard normal points of d coordinates, and D uniform numbers."""
 
 
@@ -33,9 +34,11 @@ class Waves(Kernel):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the waves' values, shape (n, 2D)."""
-        angles = inner_products(X, take(Y, slice(0, Y.shape[0] // 2)))
+        half = slice(0, Y.shape[0] // 2)
+        angles = inner_products(X, take(Y, half))
         xp = namespace(angles)
-        return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
+        waves = [xp.cos(angles), xp.sin(angles)]
+        return xp.concat(waves, axis=1)
 
 
 @dataclass(frozen=True)
@@ -44,38 +47,53 @@ class RandomFeatures:
 
     points: Points
 
-    def __call__(self, gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
+    def __call__(self, gram: Gram, c: int, rng: Generator) -> FeatureMap:
         """Return x ↦ D^(−½) [cos⟨ω_i, x⟩, sin⟨ω_i, x⟩] with D = c/2 frequencies ω_i."""
         kernel = require_points(gram).kernel
         D = max(1, c // 2)
-        normal, uniform = self.points(D, gram.rows.n_features, rng)
+        d = gram.rows.n_features
+        normal, uniform = self.points(D, d, rng)
         omega = kernel.frequencies(normal, uniform)
 
-        twice = like(np.concatenate([omega, omega]), gram.rows.template)
-        projection = like(np.eye(2 * D) / np.sqrt(D), twice)
-        return FeatureMap(Waves(), Landmarks(None, twice), projection)
+        # once for the cosines, once for the sines
+        frequencies = np.concatenate([omega, omega])
+        Z = like(frequencies, gram.rows.template)
+        scaled = np.eye(2 * D) / np.sqrt(D)
+        projection = like(scaled, Z)
+        return FeatureMap(Waves(), Landmarks(None, Z), projection)
 
 
-def independent(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def independent(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
     """Return independent points (Rahimi and Recht 2007)."""
     return rng.normal(size=(size, d)), rng.uniform(size=size)
 
 
-def orthogonal(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def orthogonal(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
     """Return points of which each d in turn are orthogonal (Yu et al. 2016): a smaller variance."""
-    directions = []
+    # directions: rotations, as many as it takes
+    rotations = []
     for _ in range(-(-size // d)):
-        Q, _ = np.linalg.qr(rng.normal(size=(d, d)))
-        directions.append(Q * rng.choice([-1.0, 1.0], size=d))
+        square = rng.normal(size=(d, d))
+        Q, _ = np.linalg.qr(square)
+        signs = rng.choice([-1.0, 1.0], size=d)
+        rotations.append(Q * signs)
+    directions = np.concatenate(rotations)[:size]
 
-    lengths = np.sqrt(rng.chisquare(d, size=size))
-    points = np.concatenate(directions)[:size] * lengths[:, None]
+    # lengths of normal points
+    squared = rng.chisquare(d, size=size)
+    lengths = np.sqrt(squared)
+    points = directions * lengths[:, None]
     return points, rng.uniform(size=size)
 
 
-def evenly_spread(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def evenly_spread(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
     """Return points of a scrambled Sobol sequence, evenly spread (Avron et al. 2016)."""
     sobol = qmc.Sobol(d + 1, rng=rng)
     exponent = int(np.ceil(np.log2(size)))
-    spread = np.clip(sobol.random_base2(exponent)[:size], 2.0**-40, 1 - 2.0**-40)
-    return ndtri(spread[:, 1:]), spread[:, 0]
+    sequence = sobol.random_base2(exponent)
+
+    # away from 0 and 1, where normal quantiles are infinite
+    margin = 2.0**-40
+    spread = np.clip(sequence[:size], margin, 1 - margin)
+    normal = ndtri(spread[:, 1:])
+    return normal, spread[:, 0]

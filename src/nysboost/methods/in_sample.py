@@ -54,8 +54,10 @@ class InSample(Approximation):
     def is_psd(self) -> bool:
         """Whether K̂ is positive semidefinite."""
         eigenvalues, _ = self._spectrum
-        rounding = self.gram.eps * self.shape[0] * float(np.abs(eigenvalues).max())
-        return bool(eigenvalues.min() + self.shift >= -rounding)
+        largest = float(np.abs(eigenvalues).max())
+        rounding = self.gram.eps * self.shape[0] * largest
+        smallest = eigenvalues.min() + self.shift
+        return bool(smallest >= -rounding)
 
     @property
     def landmarks(self) -> Landmarks:
@@ -72,7 +74,9 @@ class InSample(Approximation):
 
     def _residual(self, other: Gram | None) -> Residual:
         """Return G − K̂; on other rows there is none."""
-        return super()._residual(None) if other is None else self.feature_map()
+        if other is not None:
+            self.feature_map()
+        return super()._residual(None)
 
     @property
     def _weights_like(self) -> Array:
@@ -80,5 +84,6 @@ class InSample(Approximation):
 
     @cached_property
     def _factor(self) -> Factor:
-        no_map = FeatureMap(self.gram.kernel, self.landmarks, np.empty((0, len(self.weights))))
+        no_projection = np.empty((0, len(self.weights)))
+        no_map = FeatureMap(self.gram.kernel, self.landmarks, no_projection)
         return Factor(self.gram, no_map, self.weights, F=self._kept)

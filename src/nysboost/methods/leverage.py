@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.boosting.pool import Pool
 from nysboost.features.factor import Factor
@@ -33,7 +34,7 @@ class WeightedSample:
     weights: Floats
 
 
-def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def rls(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Sample c distinct columns in proportion to approximate ridge leverage scores.
 
     The scores are those of Musco and Musco (2017), Algorithm 3; see `recursive_scores`.
@@ -43,16 +44,18 @@ def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
 
     rows, scores = recursive_scores(gram, c, rng)
     probabilities = normalise(scores)
-    return gram.landmarks(rng.choice(rows, size=c, replace=False, p=probabilities))
+    drawn = rng.choice(rows, size=c, replace=False, p=probabilities)
+    return gram.landmarks(drawn)
 
 
 def normalise(scores: Floats) -> Floats:
     """Return probabilities in proportion to scores, none of them 0."""
-    positive = np.maximum(scores, np.finfo(np.float64).tiny)
+    smallest = np.finfo(np.float64).tiny
+    positive = np.maximum(scores, smallest)
     return np.asarray(positive / positive.sum())
 
 
-def recursive_scores(gram: Gram, c: int, rng: np.random.Generator) -> tuple[Indices, Floats]:
+def recursive_scores(gram: Gram, c: int, rng: Generator) -> tuple[Indices, Floats]:
     """Return all rows in random order, and a ridge leverage score for each, to draw c columns by.
 
     Rows are halved until they are few. Then, level by level, the scores of twice as many rows come
@@ -60,7 +63,8 @@ def recursive_scores(gram: Gram, c: int, rng: np.random.Generator) -> tuple[Indi
     divided by k, with 4 k log c about c. About 2 n c kernel values are evaluated.
     """
     oversampling = np.log(c + 2)
-    k = max(1, int(np.ceil(c / (4 * oversampling))))
+    rank = np.ceil(c / (4 * oversampling))
+    k = max(1, int(rank))
     order = rng.permutation(gram.n)
     diag = floats_on_host(gram.diag())
 
@@ -73,7 +77,10 @@ def recursive_scores(gram: Gram, c: int, rng: np.random.Generator) -> tuple[Indi
     few = min(c, sizes[-1])
     weight = np.sqrt(sizes[-1] / few)
     sample = WeightedSample(order[:few], np.full(few, weight))
-    for size in (*reversed(sizes[1:-1]), gram.n):
+
+    # level by level: scores by the sample before, and the sample for the next level
+    between = sizes[-2:0:-1]
+    for size in (*between, gram.n):
         level = order[:size]
         ridge = tail_ridge(gram, sample, k)
         scores = leverage_scores(gram, level, sample, ridge, diag)
@@ -83,17 +90,18 @@ def recursive_scores(gram: Gram, c: int, rng: np.random.Generator) -> tuple[Indi
     return order, scores
 
 
-def _draw_by_probabilities(
-    rows: Indices, probabilities: Floats, rng: np.random.Generator
-) -> WeightedSample:
+def _draw_by_probabilities(rows: Indices, probabilities: Floats, rng: Generator) -> WeightedSample:
     """Take each row with its own probability p and the weight 1/√p; the likeliest if none is."""
-    chosen = np.flatnonzero(rng.uniform(size=len(rows)) < probabilities)
+    uniform = rng.uniform(size=len(rows))
+    chosen = np.flatnonzero(uniform < probabilities)
     if len(chosen) == 0:
-        chosen = np.array([np.argmax(probabilities)])
-    return WeightedSample(rows[chosen], 1 / np.sqrt(probabilities[chosen]))
+        likeliest = np.argmax(probabilities)
+        chosen = np.array([likeliest])
+    weights = 1 / np.sqrt(probabilities[chosen])
+    return WeightedSample(rows[chosen], weights)
 
 
-def bless(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def bless(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Sample c distinct columns by leverage scores along a path of falling ridges.
 
     Rudi, Calandriello, Carratino and Rosasco (2018), Algorithm 1: the ridge starts at n times the
@@ -106,21 +114,26 @@ def bless(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     sample = WeightedSample(np.empty(0, dtype=np.intp), np.empty(0))
     while True:
         # scores of a uniform sample of rows, at this ridge
-        wanted = np.ceil(OVERSAMPLING * FALL_OF_RIDGE * n * largest / ridge)
+        bound = n * largest / ridge
+        wanted = np.ceil(OVERSAMPLING * FALL_OF_RIDGE * bound)
         size = int(min(n, max(c, wanted)))
         rows = rng.choice(n, size=size, replace=False)
         scores = leverage_scores(gram, rows, sample, ridge, diag)
 
         # their sum over all rows is the effective dimension
         dimension = scores.sum() * n / size
-        if OVERSAMPLING * dimension >= c or ridge <= gram.eps * n * largest:
-            return gram.landmarks(rows[Pool(size).sample(c, rng, scores)])
+        is_enough = OVERSAMPLING * dimension >= c
+        is_rounding = ridge <= gram.eps * n * largest
+        if is_enough or is_rounding:
+            drawn = Pool(size).sample(c, rng, scores)
+            return gram.landmarks(rows[drawn])
 
         # the sample for the next ridge, drawn by these scores
         count = max(1, round(OVERSAMPLING * dimension))
         share = scores / scores.sum()
         drawn = rng.choice(size, size=count, p=share)
-        weights = np.sqrt(n / (size * count * share[drawn]))
+        expected = size * count * share[drawn]
+        weights = np.sqrt(n / expected)
         sample = WeightedSample(rows[drawn], weights)
         ridge /= FALL_OF_RIDGE
 
@@ -141,12 +154,16 @@ def leverage_scores(
     landmarks = gram.landmarks(sample.rows)
     W = floats_on_host(gram.within(landmarks))
     inner = W * np.outer(sample.weights, sample.weights)
-    lower = np.linalg.cholesky(inner + ridge * np.eye(len(inner)))
-    projection = sample.weights[:, None] * triangular_inverse(lower).T
+    identity = np.eye(len(inner))
+    lower = np.linalg.cholesky(inner + ridge * identity)
+    inverse = triangular_inverse(lower).T
+    projection = sample.weights[:, None] * inverse
     factor = Factor(gram, FeatureMap(gram.kernel, landmarks, projection))
 
-    order = np.argsort(rows)  # as they are stored, so that each part of a store is read once
-    residual[order] -= factor.only(rows[order]).squared_norms()
+    # rows as they are stored, so that each part of a store is read once
+    order = np.argsort(rows)
+    in_order = factor.only(rows[order])
+    residual[order] -= in_order.squared_norms()
     return np.maximum(residual, 0) / ridge
 
 
@@ -155,12 +172,12 @@ def tail_ridge(gram: Gram, sample: WeightedSample, k: int) -> float:
     block = floats_on_host(gram.block(sample.rows, sample.rows))
     inner = block * np.outer(sample.weights, sample.weights)
     trace = float(np.trace(inner))
-    largest = np.linalg.eigvalsh(inner)[::-1][:k]
-    tail = trace - float(largest.sum())
+    eigenvalues = np.linalg.eigvalsh(inner)[::-1]
+    tail = trace - float(eigenvalues[:k].sum())
     return max(tail / k, gram.eps * trace)
 
 
-def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Draw each column by leverage scores, which each column drawn updates.
 
     Cortinovis and Kressner (2024), "Adaptive randomized pivoting for column subset selection,
@@ -179,10 +196,15 @@ def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     sample = take_sample(gram, max(4 * c, held), rng)
 
     # F = Q R on 2c columns; the eigenvectors of F Fᵀ are V = Q times R's left singular vectors
-    pilot = random_pivots(sample.gram, min(2 * c, len(sample)), rng)
-    learner = fit_learner(sample.gram, sample.gram.landmarks(pilot), len(pilot))
-    Q, R = np.linalg.qr(floats_on_host(features_of(sample.gram, learner)))
+    size = min(2 * c, len(sample))
+    pilot = random_pivots(sample.gram, size, rng)
+    columns = sample.gram.landmarks(pilot)
+    learner = fit_learner(sample.gram, columns, len(pilot))
+    F = features_of(sample.gram, learner)
+    Q, R = np.linalg.qr(floats_on_host(F))
     left, singular, _ = np.linalg.svd(R)
+
+    # without directions that are rounding
     floor = ROUNDING * EPS * singular[0]
     rank = int(np.sum(singular[:c] > floor))
     V = Q @ left[:, :rank]

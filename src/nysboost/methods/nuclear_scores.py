@@ -11,6 +11,7 @@ columns chosen so far. Column j lowers tr R, which is the nuclear norm of R, by 
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.gram import Gram, Landmarks, take_sample
 from nysboost.methods.method_constants import BLOCK_BYTES, FALLEN, OVERRATED, SCORED_ROWS
@@ -19,18 +20,23 @@ from nysboost.numerics.budget import row_blocks
 from nysboost.numerics.tolerances import EXHAUSTED
 
 
-def nuclear_scores(gram: Gram, c: int, rng: np.random.Generator, row_cap: int) -> Landmarks:
+def nuclear_scores(gram: Gram, c: int, rng: Generator, row_cap: int) -> Landmarks:
     """Choose the column of the largest nuclear score up to c times, until the residual vanishes.
 
     All scores need all of G. Beyond `row_cap` rows, or four for each column, a uniform sample of so
     many takes their place: its columns are the candidates, and norms are over its rows, so that the
     cost does not grow with n. With s such rows s² kernel values are evaluated.
     """
-    sample = take_sample(gram, max(row_cap, SCORED_ROWS * c), rng)
-    residual = ScoredResidual(floats_on_host(sample.matrix), c, gram.eps)
+    size = max(row_cap, SCORED_ROWS * c)
+    sample = take_sample(gram, size, rng)
+
+    G = floats_on_host(sample.matrix)
+    residual = ScoredResidual(G, c, gram.eps)
     while not residual.is_exhausted:
         residual.eliminate_best()
-    return sample.lift_to_rows(sample.gram.landmarks(np.array(residual.pivots)))
+
+    pivots = np.array(residual.pivots)
+    return sample.lift_to_rows(sample.gram.landmarks(pivots))
 
 
 class ScoredResidual:
@@ -46,7 +52,8 @@ class ScoredResidual:
         self.F: Floats = np.zeros((len(G), rank), order="F")
         self.pivots: list[int] = []
         self.diag = np.diag(G).astype(np.float64)
-        self.floor = EXHAUSTED * c * eps * float(self.diag.max())
+        largest = float(self.diag.max())
+        self.floor = EXHAUSTED * c * eps * largest
         self._compute_squares()
 
     @property
@@ -59,8 +66,8 @@ class ScoredResidual:
     def scores(self) -> Floats:
         """Return the nuclear score of each column, 0 of those that are rounding."""
         eligible = self.diag > self.floor
-        scores = self.squares / np.where(eligible, self.diag, 1.0)
-        return np.where(eligible, scores, 0.0)
+        divisors = np.where(eligible, self.diag, 1.0)
+        return np.where(eligible, self.squares / divisors, 0.0)
 
     def eliminate_best(self) -> None:
         """Make the column of the largest nuclear score the next pivot."""
@@ -69,7 +76,8 @@ class ScoredResidual:
             j = int(np.argmax(scores))
             column = self.column(j)
             score = float(column @ column)
-            if scores[j] <= OVERRATED * score or scores[j] == 0:
+            is_right = scores[j] <= OVERRATED * score
+            if is_right or scores[j] == 0:
                 break
             scores[j] = score  # what had been added to it was rounding
         self._eliminate(j, column)
@@ -83,11 +91,15 @@ class ScoredResidual:
 
     def _eliminate(self, j: int, column: Floats) -> None:
         """Replace R by R − f fᵀ, and ‖r_i‖² by ‖r_i‖² − 2 f_i (R f)_i + f_i² ‖f‖²."""
-        known = self.F[:, : len(self.pivots)]
-        R_times_column = self.G @ column - known @ (known.T @ column)
-        self.squares += column * (column * (column @ column) - 2 * R_times_column)
+        # R f, from G and the columns of F so far
+        rank = len(self.pivots)
+        known = self.F[:, :rank]
+        explained = known @ (known.T @ column)
+        R_times_column = self.G @ column - explained
 
-        self.F[:, len(self.pivots)] = column
+        norm = column @ column
+        self.squares += column * (column * norm - 2 * R_times_column)
+        self.F[:, rank] = column
         self.pivots.append(j)
         self.diag = np.maximum(self.diag - column**2, 0)
         self.diag[self.pivots] = 0
@@ -99,8 +111,11 @@ class ScoredResidual:
     def _compute_squares(self) -> None:
         """Compute ‖r_j‖² from R itself, a block of it at a time."""
         known = self.F[:, : len(self.pivots)]
-        self.squares = np.empty(len(self.G))
-        for block in row_blocks(len(self.G), 8 * len(self.G), BLOCK_BYTES):
-            rows = self.G[block] - known[block] @ known.T  # R is symmetric
+        n = len(self.G)
+        self.squares = np.empty(n)
+        for block in row_blocks(n, 8 * n, BLOCK_BYTES):
+            # R is symmetric: its rows are its columns
+            explained = known[block] @ known.T
+            rows = self.G[block] - explained
             self.squares[block] = np.einsum("ij,ij->i", rows, rows)
         self.sum_when_computed = float(self.squares.sum())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from numpy.random import Generator
 
 from nysboost.gram import Gram, Landmarks
 
 
-def uniform(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+def uniform(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Choose c columns uniformly: what scikit-learn's Nystroem does."""
-    return gram.landmarks(rng.choice(gram.n, size=c, replace=False))
+    columns = rng.choice(gram.n, size=c, replace=False)
+    return gram.landmarks(columns)
