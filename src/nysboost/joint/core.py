@@ -70,26 +70,35 @@ class OptimalCore:
         `single` says that GQ has the digits of float32 alone.
         """
         if not single:
-            squared = self._expanded_squared_error(float(norms(G)) or 1.0)
+            scale = norm(G) or 1.0
+            squared = self._expanded_squared_error(scale)
             if squared > CANCELLED:
                 return float(np.sqrt(squared))
 
         # the expansion cancels: the residual itself
-        return relative_error(G, self.Q @ _square_root(self.H))
+        F = self.Q @ _square_root(self.H)
+        return relative_error(G, F)
 
-    def _expanded_squared_error(self, norm: float) -> float:
+    def _expanded_squared_error(self, norm_of_gram: float) -> float:
         """Return 1 − 2⟨H, QᵀGQ⟩/‖G‖² + ‖Q H Qᵀ‖²/‖G‖², from matrices of shape (r, r)."""
         xp = namespace(self.Q)
-        H = self.H / norm
+        H = self.H / norm_of_gram
 
+        # ⟨H, QᵀGQ⟩ / ‖G‖²
         QGQ = self.Q.T @ self.GQ
-        across = float(xp.sum(H * QGQ)) / norm
-        HN = H @ (self.Q.T @ self.Q)  # Q is orthonormal only together with the landmarks' rows
-        return 1 - 2 * across + float(xp.sum(HN * HN.T))
+        across = float(xp.sum(H * QGQ)) / norm_of_gram
+
+        # ‖Q H Qᵀ‖² / ‖G‖²; Q is orthonormal only together with the landmarks' rows
+        products = self.Q.T @ self.Q
+        HN = H @ products
+        squared = float(xp.sum(HN * HN.T))
+        return 1 - 2 * across + squared
 
 
 def optimal_core(
-    A: Array, times_gram: Callable[[Array], Array], W: Array | None = None
+    A: Array,
+    times_gram: Callable[[Array], Array],
+    W: Array | None = None,
 ) -> OptimalCore:
     """Return the core that is optimal on a sample, extended by the landmarks if W is given.
 
@@ -112,25 +121,31 @@ def optimal_core(
     if W is not None:
         stacked = xp.concat([A, ANCHOR * W])
     basis, T = _scaled_range_basis(stacked)
-    columns = basis.T @ xp.astype(stacked, basis.dtype, copy=False)
+    stacked = xp.astype(stacked, basis.dtype, copy=False)
+    columns = basis.T @ stacked
 
+    # H = Qᵀ G Q
     Q = basis[:s, :]
     GQ = times_gram(Q)
     H = Q.T @ GQ
     if W is not None:
         # H gains the blocks of [S; Z] × [S; Z] that have a row or a column in Z
         Q_Z = ANCHOR * basis[s:, :]
-        across = (Q.T @ xp.astype(A, basis.dtype)) @ Q_Z
-        within = Q_Z.T @ (xp.astype(W, basis.dtype) @ Q_Z)
+        QA = Q.T @ xp.astype(A, basis.dtype)
+        across = QA @ Q_Z
+        WQ = xp.astype(W, basis.dtype) @ Q_Z
+        within = Q_Z.T @ WQ
         H = H + across + across.T + within
-    return OptimalCore(Q, GQ, T, (H + H.T) / 2, columns)
+    symmetric = (H + H.T) / 2
+    return OptimalCore(Q, GQ, T, symmetric, columns)
 
 
 def _square_root(H: Array) -> Array:
     """Return Y with Y Yᵀ = H for H positive semidefinite up to rounding."""
     xp = namespace(H)
     eigenvalues, Y = xp.linalg.eigh(H)
-    positive = xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues))
+    zeros = xp.zeros_like(eigenvalues)
+    positive = xp.where(eigenvalues > 0, eigenvalues, zeros)
     root: Array = Y * xp.sqrt(positive)
     return root
 
@@ -140,32 +155,53 @@ def _scaled_range_basis(A: Array) -> tuple[Array, Array]:
 
     Columns are scaled to norms between 1 and 2 first, by powers of two, which do not round.
     """
-    mantissas, exponents = np.frexp(to_host(norms(A, axis=0)))
+    lengths = to_host(norms(A, axis=0))
+    mantissas, exponents = np.frexp(lengths)
     powers = np.ldexp(0.5, exponents)
-    units = like(np.where(mantissas > 0, powers, 1.0), A)
+    positive = np.where(mantissas > 0, powers, 1.0)
+    units = like(positive, A)
 
     Q, T = range_basis(A / units)
-    return Q, T / namespace(A).astype(units, T.dtype)[:, None]
+    units = namespace(A).astype(units, T.dtype)
+    return Q, T / units[:, None]
+
+
+def norm(A: Array) -> float:
+    """Return ‖A‖_F."""
+    return float(norms(A))
+
+
+def matrix_of(sample: Sample, single: bool) -> Array:
+    """Return G[S, S], in float32 if that is enough."""
+    if single:
+        return sample.single
+    return sample.matrix
 
 
 def project_sample(
-    sample: Sample, landmarks: Landmarks, rows: Indices | None = None, *, single: bool = False
+    sample: Sample,
+    landmarks: Landmarks,
+    rows: Indices | None = None,
+    *,
+    single: bool = False,
 ) -> OptimalCore:
     """Return the optimal core of landmarks on a sample, or on `rows` of it, by position.
 
     Landmarks that are points are added to the sample with weight `ANCHOR`. `single` multiplies by
     G in float32, for errors above `SINGLE`.
     """
-    G = sample.single if single else sample.matrix
+    gram = sample.gram
+    G = matrix_of(sample, single)
     if rows is None or len(rows) == len(sample):
-        A = sample.gram.cross(slice(None), landmarks)
+        A = gram.cross(slice(None), landmarks)
     else:
-        A = sample.gram.cross(rows, landmarks)
-        G = take(take(G, rows), rows, axis=1)
+        A = gram.cross(rows, landmarks)
+        G = take(G, rows)
+        G = take(G, rows, axis=1)
 
     W = None
     if landmarks.indices is None:
-        W = sample.gram.within(landmarks)
+        W = gram.within(landmarks)
     return optimal_core(A, lambda Q: times(G, Q), W)
 
 
@@ -174,7 +210,8 @@ def project_sample(
 
 def fit_core(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) -> FeatureMap:
     """Return K̂ = C M Cᵀ with the core M that is optimal on the sample, or on `rows` of it."""
-    return _make_learner(sample, landmarks, project_sample(sample, landmarks, rows))
+    core = project_sample(sample, landmarks, rows)
+    return _make_learner(sample, landmarks, core)
 
 
 def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: Generator) -> FeatureMap:
@@ -185,8 +222,10 @@ def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: Generator) -> F
     size = max(row_cap, ROWS_PER_LANDMARK * len(landmarks))
     sample = take_sample(gram, size, rng)
     if landmarks.indices is not None:
-        sample = Sample.of(gram, np.union1d(sample.indices, landmarks.indices))
-    return fit_core(sample, sample.locate(landmarks)).lift(sample)
+        rows = np.union1d(sample.indices, landmarks.indices)
+        sample = Sample.of(gram, rows)
+    learner = fit_core(sample, sample.locate(landmarks))
+    return learner.lift(sample)
 
 
 class Fit(NamedTuple):
@@ -197,20 +236,26 @@ class Fit(NamedTuple):
 
 
 def fit_landmarks(
-    sample: Sample, landmarks: Landmarks, core: OptimalCore | None = None, *, single: bool = False
+    sample: Sample,
+    landmarks: Landmarks,
+    core: OptimalCore | None = None,
+    *,
+    single: bool = False,
 ) -> Fit:
     """Return the joint approximation on landmarks, and its error on the sample."""
     if core is None:
         core = project_sample(sample, landmarks, single=single)
     learner = _make_learner(sample, landmarks, core)
 
-    G = sample.single if single else sample.matrix
-    return Fit(learner, core.relative_error(G, single=single))
+    G = matrix_of(sample, single)
+    error = core.relative_error(G, single=single)
+    return Fit(learner, error)
 
 
 def _make_learner(sample: Sample, landmarks: Landmarks, core: OptimalCore) -> FeatureMap:
-    projection = like(core.projection, sample.gram.rows.template)
-    return FeatureMap(sample.gram.kernel, landmarks, projection)
+    gram = sample.gram
+    projection = like(core.projection, gram.rows.template)
+    return FeatureMap(gram.kernel, landmarks, projection)
 
 
 def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
@@ -220,18 +265,22 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
     loses fewer digits, and all errors are computed anew. It is preferred where both errors are
     rounding alone: these say nothing of rows that are small.
     """
-    if min(fit.error for fit in fits) >= NEAR_ROUNDING:
-        return min(fits, key=lambda fit: fit.error).learner
+    best = min(fits, key=lambda fit: fit.error)
+    if best.error >= NEAR_ROUNDING:
+        return best.learner
 
+    # plain Nyström on the same landmarks first, so that it wins ties
     gram = sample.gram
     learners = [fit_scaled(gram, fit.learner.landmarks) for fit in fits]
     learners += [fit.learner for fit in fits]
 
     errors = []
     for learner in learners:
-        F = features_of(gram, learner.round_to(gram.eps))
+        rounded = learner.round_to(gram.eps)
+        F = features_of(gram, rounded)
+        error = relative_error(sample.matrix, F)
         rounding = ROUNDING * max(1, learner.rank) * gram.eps
-        errors.append(max(rounding, relative_error(sample.matrix, F)))
+        errors.append(max(rounding, error))
     return learners[int(np.argmin(errors))]
 
 
@@ -241,17 +290,21 @@ def fit_scaled(gram: Gram, landmarks: Landmarks) -> FeatureMap:
     On centroids of protein, polynomial kernel, c = 240, the error is 3.3e-12, and 5.5e-7 without.
     """
     W = gram.within(landmarks)
-    sizes = to_host(namespace(W).linalg.diagonal(W)).astype(np.float64)
-    return fit_learner(gram, landmarks, len(landmarks), 1 / positive_or_one(sizes))
+    diagonal = namespace(W).linalg.diagonal(W)
+    sizes = to_host(diagonal).astype(np.float64)
+    D = 1 / positive_or_one(sizes)
+    return fit_learner(gram, landmarks, len(landmarks), D)
 
 
 def relative_error(G: Array, F: Array) -> float:
     """Return ‖G − F Fᵀ‖ / ‖G‖ from the residual itself, on at most `ERROR_ROWS` rows of it."""
     xp = namespace(F)
     F = xp.astype(F, xp.float64, copy=False)
-    spread = np.linspace(0, G.shape[0] - 1, ERROR_ROWS)
+    last = G.shape[0] - 1
+    spread = np.linspace(0, last, ERROR_ROWS)
     rows = np.unique(spread.astype(np.intp))
 
     part = take(G, rows)
     missed = part - take(F, rows) @ F.T
-    return float(norms(missed)) / (float(norms(part)) or 1.0)
+    scale = norm(part) or 1.0
+    return norm(missed) / scale

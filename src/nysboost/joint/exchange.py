@@ -16,7 +16,14 @@ from scipy.linalg import qr
 from nysboost.features.feature_map import features_of
 from nysboost.features.nystrom import fit_learner, residual_diagonal
 from nysboost.gram import Gram, Landmarks, Sample, pool
-from nysboost.joint.core import Fit, OptimalCore, fit_landmarks, project_sample
+from nysboost.joint.core import (
+    Fit,
+    OptimalCore,
+    fit_landmarks,
+    matrix_of,
+    norm,
+    project_sample,
+)
 from nysboost.joint.joint_constants import BATCH, CANDIDATES, EXCHANGES, MOST, MUCH
 from nysboost.numerics.arrays import (
     Array,
@@ -28,7 +35,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.linalg import choose_largest, norms, pivoted_cholesky, range_basis
+from nysboost.numerics.linalg import choose_largest, pivoted_cholesky, range_basis
 from nysboost.numerics.threads import threads_for
 from nysboost.numerics.tolerances import EPS, NEAR_ROUNDING, SINGLE
 
@@ -49,23 +56,29 @@ def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, Optim
     core : OptimalCore
         The core of these and of all candidates of the last exchange.
     """
-    trace = to_host(sample.gram.diag()).sum()
+    gram = sample.gram
+    trace = to_host(gram.diag()).sum()
     for _ in range(EXCHANGES):
-        rows, missed_trace = find_missed_rows(sample.gram, landmarks)
+        rows, missed_trace = find_missed_rows(gram, landmarks)
 
         # ‖R‖ ≥ tr R / √s and ‖G‖ ≤ tr G bound the error from below
-        single = bool(missed_trace > SINGLE * len(sample) ** 0.5 * trace)
+        bound = missed_trace / len(sample) ** 0.5
+        single = bool(bound > SINGLE * trace)
 
         # add all candidates, then keep the best
-        grown = pool([landmarks, sample.gram.landmarks(rows)])
+        candidates = gram.landmarks(rows)
+        grown = pool([landmarks, candidates])
         core = project_sample(sample, grown, single=single)
         with threads_for(len(grown)):
-            norm = float(norms(sample.single if single else sample.matrix))
-            kept, again = select_landmarks(core, len(landmarks), norm)
+            norm_of_gram = norm(matrix_of(sample, single))
+            kept, again = select_landmarks(core, len(landmarks), norm_of_gram)
         landmarks = grown.take(kept)
         if not again:
             break
-    return fit_landmarks(sample, landmarks, core.restrict(kept), single=single), core
+
+    kept_core = core.restrict(kept)
+    fit = fit_landmarks(sample, landmarks, kept_core, single=single)
+    return fit, core
 
 
 # Candidates
@@ -78,12 +91,14 @@ def find_missed_rows(gram: Gram, landmarks: Landmarks) -> tuple[Indices, float]:
     rows that a large group had hidden.
     """
     size = max(1, round(CANDIDATES * len(landmarks)))
-    first, trace = _find_pivots(gram, landmarks, -(-size // 2))
+    half = size // 2
+    first, trace = _find_pivots(gram, landmarks, size - half)
 
     known = landmarks
     if len(first):
-        known = pool([landmarks, gram.landmarks(first)])
-    second, _ = _find_pivots(gram, known, size // 2)
+        found = gram.landmarks(first)
+        known = pool([landmarks, found])
+    second, _ = _find_pivots(gram, known, half)
     return np.concatenate([first, second]), trace
 
 
@@ -91,27 +106,36 @@ def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, 
     """Return Cholesky pivots of the residual among four times as many rows, and its trace."""
     learner = fit_learner(gram, landmarks, len(landmarks))
     diagonal = residual_diagonal(gram, learner)
-    count = min(4 * size, int(np.count_nonzero(diagonal)))
+    missed = int(np.count_nonzero(diagonal))
+    count = min(4 * size, missed)
     if count == 0:
         return np.arange(0), 0.0
 
+    # the residual among these rows
     rows = _choose_rows(diagonal, count)
     F = floats_on_host(features_of(gram, learner, rows))
-    residual = floats_on_host(gram.block(rows, rows)) - F @ F.T
+    G = floats_on_host(gram.block(rows, rows))
+    residual = G - F @ F.T
 
-    floor = len(rows) * EPS * float(np.diag(residual).max())
-    pivots: Indices = rows[pivoted_cholesky(residual, choose_largest(floor), size)]
+    # its pivots, above what is rounding
+    largest = float(np.diag(residual).max())
+    choose = choose_largest(len(rows) * EPS * largest)
+    places = pivoted_cholesky(residual, choose, size)
+    pivots: Indices = rows[places]
     return pivots, float(diagonal.sum())
 
 
 def _choose_rows(diagonal: Floats, count: int) -> Indices:
     """Return about `count` rows: half the largest residuals, half in proportion to the squares."""
-    largest = np.argsort(-diagonal, kind="stable")[: -(-count // 2)]
+    half = count // 2
+    order = np.argsort(-diagonal, kind="stable")
+    largest = order[: count - half]
 
     # systematic sampling: at equal steps of the cumulated squares
-    cumulated = np.cumsum((diagonal / diagonal.max()) ** 2)
-    half = count // 2
-    steps = (np.arange(half) + 0.5) / max(half, 1) * cumulated[-1]
+    relative = diagonal / diagonal.max()
+    cumulated = np.cumsum(relative**2)
+    middles = np.arange(half) + 0.5
+    steps = middles / max(half, 1) * cumulated[-1]
     drawn = np.searchsorted(cumulated, steps)
     drawn = np.minimum(drawn, len(diagonal) - 1)
     return np.union1d(largest, drawn)
@@ -120,14 +144,14 @@ def _choose_rows(diagonal: Floats, count: int) -> Indices:
 # Selection
 
 
-def select_landmarks(core: OptimalCore, c: int, norm: float) -> tuple[Indices, bool]:
+def select_landmarks(core: OptimalCore, c: int, norm_of_gram: float) -> tuple[Indices, bool]:
     """Return the c landmarks that are best on the sample, and whether to exchange once more.
 
-    `core` is that of all landmarks and candidates, `norm` that of the sample's Gram matrix. The
+    `core` is that of all landmarks and candidates, the norm that of the sample's Gram matrix. The
     first c are kept where the others would be worse.
     """
     rank, size = core.columns.shape
-    norm_in_range = float(norms(core.H))
+    norm_in_range = norm(core.H)
 
     kept = _independent_columns(core.columns, c)
     after = 0.0
@@ -137,17 +161,21 @@ def select_landmarks(core: OptimalCore, c: int, norm: float) -> tuple[Indices, b
         stay, after = remove_landmarks(T, core.H, c)
         kept = kept[stay]
 
-    before = error_outside(core.columns[:, :c], core.H)
+    first = core.columns[:, :c]
+    before = error_outside(first, core.H)
     rounding = (rank * EPS * norm_in_range) ** 2
     if not after < before - rounding:
         return np.arange(c), False
 
     # what no candidate can explain is part of both errors
-    beyond = max(0.0, norm**2 - norm_in_range**2)
-    if after + beyond < (NEAR_ROUNDING * norm) ** 2:
+    beyond = max(0.0, norm_of_gram**2 - norm_in_range**2)
+    error = after + beyond
+    if error < (NEAR_ROUNDING * norm_of_gram) ** 2:
         return kept, False
-    fell_much = after + beyond <= MUCH * (before + beyond)
-    took_most = int(np.sum(kept >= c)) >= MOST * (size - c)
+
+    n_new = int(np.sum(kept >= c))
+    fell_much = error <= MUCH * (before + beyond)
+    took_most = n_new >= MOST * (size - c)
     return kept, fell_much or took_most
 
 
@@ -159,15 +187,17 @@ def _independent_columns(B: Array, c: int) -> Indices:
     rank, size = B.shape
     if rank == size:
         return np.arange(size)
-    pivots = qr(to_host(B), mode="r", pivoting=True)[1]
-    return np.sort(pivots[: max(c, rank)])
+    _, pivots = qr(to_host(B), mode="r", pivoting=True)
+    count = max(c, rank)
+    return np.sort(pivots[:count])
 
 
 def error_outside(B: Array, H: Array) -> float:
     """Return ‖H − P H P‖², with P the projector onto the range of B."""
     Q, _ = range_basis(B)
-    projected = Q @ (Q.T @ H @ Q) @ Q.T
-    return float(norms(H - projected)) ** 2
+    inner = Q.T @ H @ Q
+    projected = Q @ inner @ Q.T
+    return norm(H - projected) ** 2
 
 
 def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
@@ -193,23 +223,28 @@ def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
     error = 0.0
     while len(left) > c:
         # remove a batch from among twice as many of the least contributions
-        cheapest = np.argsort(_contributions(T, HT))[: 2 * BATCH]
+        order = np.argsort(_contributions(T, HT))
+        cheapest = order[: 2 * BATCH]
         count = min(BATCH, len(left) - c)
         T_near = to_host(take(T, cheapest))
         HT_near = to_host(take(HT, cheapest))
         batch = _remove_batch(T_near, HT_near, count)
         error += batch.error
 
-        stay = np.delete(np.arange(len(left)), cheapest[batch.removed])
+        # the rows that stay
+        everything = np.arange(len(left))
+        stay = np.delete(everything, cheapest[batch.removed])
         left = left[stay]
         T = take(T, stay)
         HT = take(HT, stay)
 
         # project the batch's directions U out of T and of both sides of H
         U = like(batch.U, T)
-        HT = _project_out(U, HT - (T @ U.T) @ (U @ H))
+        along_U = (T @ U.T) @ (U @ H)
+        HT = _project_out(U, HT - along_U)
         T = _project_out(U, T)
-        H = _project_out(U, _project_out(U, H).T)
+        one_side = _project_out(U, H)
+        H = _project_out(U, one_side.T)
     return left, error
 
 
@@ -233,26 +268,35 @@ def _remove_batch(T: Array, HT: Array, count: int) -> RemovedBatch:
         removed.append(int(left[least]))
         error += float(contributions[least])
 
+        # u and H u
         length = np.linalg.norm(T[least])
         u = T[least] / length
         Hu = HT[least] / length
         directions.append(u)
 
+        # without its row, and without its direction in the others
         left = np.delete(left, least)
         T = np.delete(T, least, axis=0)
         HT = np.delete(HT, least, axis=0)
-        HT = _project_out(u[None], HT - np.outer(T @ u, Hu))
-        T = _project_out(u[None], T)
+        along_u = np.outer(T @ u, Hu)
+        U = u[None]
+        HT = _project_out(U, HT - along_u)
+        T = _project_out(U, T)
     return RemovedBatch(np.array(removed), np.array(directions), error)
 
 
 def _contributions(T: Array, HT: Array) -> Floats:
     """Return 2‖H u‖² − (uᵀ H u)² for the unit vectors u along the rows of T, on the host."""
-    xp = namespace(T)
-    tt = to_host(xp.sum(T * T, axis=1))
-    tHt = to_host(xp.sum(T * HT, axis=1))
-    HtHt = to_host(xp.sum(HT * HT, axis=1))
+    tt = _row_sums(T * T)
+    tHt = _row_sums(T * HT)
+    HtHt = _row_sums(HT * HT)
     return np.asarray(2 * HtHt / tt - (tHt / tt) ** 2)
+
+
+def _row_sums(A: Array) -> Floats:
+    """Return the sums of rows, on the host."""
+    sums = namespace(A).sum(A, axis=1)
+    return np.asarray(to_host(sums))
 
 
 def _project_out(U: Array, rows: Array) -> Array:

@@ -34,19 +34,27 @@ def joint(gram: Gram, c: int, rng: Generator, row_cap: int) -> FeatureMap:
     """
     # read rows from disk once, where they fit
     size = 8 * gram.n * gram.rows.numbers_per_row
-    if gram.n <= WHOLE_DIAGONAL and size <= gram.budget.bytes // 2:
-        gram = Sample.of(gram, np.arange(gram.n)).gram
+    fits = size <= gram.budget.bytes // 2
+    if fits and gram.n <= WHOLE_DIAGONAL:
+        everything = np.arange(gram.n)
+        gram = Sample.of(gram, everything).gram
 
     with threads_of_samples(gram.budget):
-        sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * c), rng)
+        n_rows = max(row_cap, ROWS_PER_LANDMARK * c)
+        sample = take_sample(gram, n_rows, rng)
 
+        # no more landmarks than distinct rows
         distinct = _find_distinct_rows(sample.gram)
         if c >= len(distinct):
-            return fit_core(sample, sample.gram.landmarks(distinct)).lift(sample)
+            landmarks = sample.gram.landmarks(distinct)
+            return fit_core(sample, landmarks).lift(sample)
 
-        start = sample.lift_to_rows(_start(sample.gram, c, row_cap, rng))
+        # k-means, exchange, refinement
+        found = _start(sample.gram, c, row_cap, rng)
+        start = sample.lift_to_rows(found)
         sample = _add_missed_rows(gram, start, sample)
-        return _improve(sample, sample.locate(start)).lift(sample)
+        best = _improve(sample, sample.locate(start))
+        return best.lift(sample)
 
 
 def _start(gram: Gram, c: int, row_cap: int, rng: Generator) -> Landmarks:
@@ -59,7 +67,8 @@ def _start(gram: Gram, c: int, row_cap: int, rng: Generator) -> Landmarks:
     p = min(c, DEFAULT_LEARNERS)
     m = -(-c // p)
     if p * m + 2 > gram.n:  # too few rows for validation columns
-        return gram.landmarks(rng.choice(gram.n, size=c, replace=False))
+        columns = rng.choice(gram.n, size=c, replace=False)
+        return gram.landmarks(columns)
 
     settings = Settings.fast(
         n_learners=p,
@@ -69,44 +78,55 @@ def _start(gram: Gram, c: int, row_cap: int, rng: Generator) -> Landmarks:
         row_cap=row_cap,
     )
     run = boost(gram, settings, JointCore(), kmeans_columns, rng)
-    return pool([learner.landmarks for learner in run.learners]).take(np.arange(c))
+    pooled = pool([learner.landmarks for learner in run.learners])
+    return pooled.take(np.arange(c))
 
 
 def _add_missed_rows(gram: Gram, start: Landmarks, sample: Sample) -> Sample:
     """Add the rows with the largest residual, and those farthest from the mean, to the sample."""
     sees_all = len(sample) == gram.n
-    if sees_all or gram.n > WHOLE_DIAGONAL or not gram.rows.in_memory:
+    too_many = gram.n > WHOLE_DIAGONAL
+    if sees_all or too_many or not gram.rows.in_memory:
         return sample
 
     rows, _ = find_missed_rows(gram, start)
     X = _movable_points(gram)
     if X is not None:
         distances = _distances_from_mean(X, gram.budget)
-        farthest = np.argsort(-distances, kind="stable")[: len(sample) // FAR]
-        rows = np.append(rows, farthest)
-    return Sample.of(gram, np.append(sample.indices, rows))
+        order = np.argsort(-distances, kind="stable")
+        count = len(sample) // FAR
+        rows = np.append(rows, order[:count])
+    rows = np.append(sample.indices, rows)
+    return Sample.of(gram, rows)
 
 
 def _distances_from_mean(X: Array, budget: Budget) -> Floats:
     """Return ‖x − x̄‖² of each row, block by block."""
+    n, d = X.shape
     mean = arrays.namespace(X).mean(X, axis=0)
-    blocks = row_blocks(X.shape[0], 8 * X.shape[1], block_bytes(X))
-    threads = usable_threads(budget) if arrays.is_numpy(X) else 1
+    blocks = row_blocks(n, 8 * d, block_bytes(X))
+    threads = 1
+    if arrays.is_numpy(X):
+        threads = usable_threads(budget)
 
     def distances(block: slice) -> Floats:
-        return to_host(squared_norms(X[block, :] - mean))
+        centred = X[block, :] - mean
+        return to_host(squared_norms(centred))
 
-    return np.concatenate(list(in_order(distances, blocks, threads)))
+    parts = list(in_order(distances, blocks, threads))
+    return np.concatenate(parts)
 
 
 def _improve(sample: Sample, start: Landmarks) -> FeatureMap:
     """Exchange landmarks, then refine them; return the better one on the sample."""
     exchanged, core = exchange_landmarks(sample, start)
-    if _movable_points(sample.gram) is None or exchanged.error <= NEAR_ROUNDING:
+    is_movable = _movable_points(sample.gram) is not None
+    if not is_movable or exchanged.error <= NEAR_ROUNDING:
         return select_best(sample, exchanged)
 
     landmarks = refine(sample, exchanged, core)
-    refined = fit_landmarks(sample, landmarks, single=exchanged.error > SINGLE)
+    single = exchanged.error > SINGLE
+    refined = fit_landmarks(sample, landmarks, single=single)
     return select_best(sample, exchanged, refined)
 
 
@@ -119,8 +139,10 @@ def _find_distinct_rows(gram: Gram) -> Indices:
     rows = to_host(points) + 0.0  # −0 is 0
     first: dict[bytes, int] = {}
     for i in range(gram.n):
-        first.setdefault(rows[i].tobytes(), i)
-    return np.array(list(first.values()), dtype=np.intp)
+        row = rows[i].tobytes()
+        first.setdefault(row, i)
+    distinct = list(first.values())
+    return np.array(distinct, dtype=np.intp)
 
 
 def _movable_points(gram: Gram) -> Array | None:
@@ -128,4 +150,6 @@ def _movable_points(gram: Gram) -> Array | None:
     if not isinstance(gram, KernelGram) or not gram.kernel.differentiable:
         return None
     X = gram.rows.take(slice(None))
-    return None if arrays.is_sparse(X) else X
+    if arrays.is_sparse(X):
+        return None
+    return X

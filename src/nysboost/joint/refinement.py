@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nysboost.gram import KernelGram, Landmarks, Sample
-from nysboost.joint.core import Fit, OptimalCore, relative_error
+from nysboost.joint.core import Fit, OptimalCore, matrix_of, norm, relative_error
 from nysboost.joint.joint_constants import (
     FEWEST_STEPS,
     POWERS,
@@ -50,6 +50,7 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
     landmarks = fit.learner.landmarks
     assert isinstance(gram, KernelGram)
 
+    # points in float64, and their spread
     X = gram.rows.take(slice(None))
     xp = namespace(X)
     exact = _cast(X, xp.float64)
@@ -58,17 +59,19 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
         return landmarks
 
     # the loss on G ≈ F Fᵀ
-    G = sample.single if fit.error > SINGLE else sample.matrix
+    G = matrix_of(sample, fit.error > SINGLE)
     F = low_rank_factor(G, core, len(landmarks))
+    in_float32 = gram.in_float32()
     loss = ProjectionLoss(
         gram.kernel,
         exact,
         F,
-        rounded=gram.in_float32().rows.take(slice(None)),
+        rounded=in_float32.rows.take(slice(None)),
         outside=relative_error(G, F) ** 2,
         coarse=fit.error**2 > SHALLOW,
     )
 
+    # fewer steps for more landmarks
     steps = max(FEWEST_STEPS, STEPS_OF_ALL // len(landmarks))
     work = current()
     if not work.total:  # not part of a larger fit
@@ -83,16 +86,19 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
         return float(np.log(value)), gradient * (unit / value)
 
     start = _cast(landmarks.Z, xp.float64)
-    Z = descend(objective, start / unit, steps, WORTH) * unit
-    gram.counter.add(loss.evaluations * len(sample), len(landmarks))
-    return Landmarks(None, like(Z, X))
+    scaled = descend(objective, start / unit, steps, WORTH)
+    rows_evaluated = loss.evaluations * len(sample)
+    gram.counter.add(rows_evaluated, len(landmarks))
+    return Landmarks(None, like(scaled * unit, X))
 
 
 def _spread(X: Array) -> float:
     """Return the square root of the total variance; 1 if all rows are equal."""
     xp = namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
-        return float(xp.sqrt(xp.sum(xp.var(X, axis=0)))) or 1.0
+        variances = xp.var(X, axis=0)
+        total = xp.sum(variances)
+        return float(xp.sqrt(total)) or 1.0
 
 
 class ProjectionLoss:
@@ -127,8 +133,10 @@ class ProjectionLoss:
         self.kernel = kernel
         self.X = X
         self.F = F
-        self.rounded = X if rounded is None else rounded
-        self.norm = float(norms(F.T @ F)) or 1.0
+        self.rounded = X
+        if rounded is not None:
+            self.rounded = rounded
+        self.norm = norm(F.T @ F) or 1.0
         self.outside = outside
         self.evaluations = 0
         self._coarse = coarse
@@ -140,7 +148,8 @@ class ProjectionLoss:
         self.evaluations += 1
         C = self._evaluate_kernel(Z)
         xp = namespace(C)
-        A, U, T = self._find_basis(_cast(C, xp.float64))
+        exact = _cast(C, xp.float64)
+        A, U, T = self._find_basis(exact)
 
         # H and the right factor of the gradient, all of them small
         AF = A.T @ self.F
@@ -148,13 +157,17 @@ class ProjectionLoss:
             QF = U.T @ AF
             H = QF @ QF.T
             HT = H / self.norm @ T.T
-            right: Array = QF.T @ HT * (-4 / self.norm)
+            scale = -4 / self.norm
+            right: Array = QF.T @ HT * scale
             shares = U @ QF
 
         # (I − P) F, the left factor
-        loss = 1 - (float(norms(H)) / self.norm) ** 2
-        dtype = C.dtype if loss > CLEAR else xp.float64
-        missed = self._F_in(dtype) - _cast(A, dtype) @ _cast(shares, dtype)
+        loss = 1 - (norm(H) / self.norm) ** 2
+        dtype = xp.float64
+        if loss > CLEAR:
+            dtype = C.dtype
+        explained = _cast(A, dtype) @ _cast(shares, dtype)
+        missed = self._F_in(dtype) - explained
 
         if loss < CANCELLED:
             loss = self._loss_without_cancellation(QF, missed)
@@ -166,8 +179,10 @@ class ProjectionLoss:
     def _evaluate_kernel(self, Z: Array) -> Array:
         """Return C = k(X, Z), in float32 where the last loss was large enough."""
         if self._coarse:
-            return self._rounded_evaluator(_cast(Z, self.rounded.dtype)).T
-        return self._exact_evaluator(_cast(Z, self.X.dtype)).T
+            rounded = _cast(Z, self.rounded.dtype)
+            return self._rounded_evaluator(rounded).T
+        exact = _cast(Z, self.X.dtype)
+        return self._exact_evaluator(exact).T
 
     @cached_property
     def _exact_evaluator(self) -> Evaluator:
@@ -188,18 +203,27 @@ class ProjectionLoss:
         xp = namespace(QF)
         gap: Array = missed.T @ missed / self.norm
         explained = 2 * (QF.T @ QF) / self.norm
-        loss = float(xp.sum((explained + gap) * gap))
-        return max(loss, float(np.finfo(np.float64).tiny))
+        products = (explained + gap) * gap
+        loss = float(xp.sum(products))
+        smallest = float(np.finfo(np.float64).tiny)
+        return max(loss, smallest)
 
     def _pull_back(self, Z: Array, C: Array, left: Array, right: Array) -> Array:
         """Return the gradient in Z, in float64, from its factors in C: left · right."""
-        X = self.rounded if self._coarse else self.X
+        X = self.X
+        if self._coarse:
+            X = self.rounded
         size = max_abs(right) or 1.0  # may be out of float32's range
 
+        # the gradient in C, in the precision of X
         left = _cast(left, X.dtype)
         right = _cast(right / size, X.dtype)
         of_values = (right.T @ left.T).T
-        gradient = self.kernel.pullback(X, _cast(Z, X.dtype), _cast(C, X.dtype), of_values)
+
+        # the gradient in Z
+        Z_like_X = _cast(Z, X.dtype)
+        C_like_X = _cast(C, X.dtype)
+        gradient = self.kernel.pullback(X, Z_like_X, C_like_X, of_values)
         return _cast(gradient, namespace(Z).float64) * size
 
     def _find_basis(self, C: Array) -> FactoredBasis:
@@ -208,8 +232,9 @@ class ProjectionLoss:
         if near is not None:
             return near
         A, T = range_basis(C)
+        U = identity(A.shape[1], A)
         self._last = T
-        return FactoredBasis(A, identity(A.shape[1], A), T)
+        return FactoredBasis(A, U, T)
 
     def _update_basis(self, C: Array) -> FactoredBasis | None:
         """Return the basis that starts from the last T; None where C is too far from the last."""
@@ -218,21 +243,28 @@ class ProjectionLoss:
             return None
 
         # squares of C itself, unless CᵀC loses too many digits
-        A = C
         S = C.T @ C
         trace = float(namespace(C).linalg.trace(S))
-        ill_conditioned = EPS * trace * float(norms(last)) ** 2 > SQUARABLE
-        start = last
-        if ill_conditioned:
-            A = C @ last
-            S = A.T @ A
-            start = identity(last.shape[0], C)
+        lost = EPS * trace * norm(last) ** 2
+        if lost > SQUARABLE:
+            return self._update_product(C, last)
 
         with threads_for(C.shape[1]):
-            U = orthonormalise(S, start)
+            U = orthonormalise(S, last)
         if U is None:
             return None
-        self._last = last @ U if ill_conditioned else U
+        self._last = U
+        return FactoredBasis(C, U, U)
+
+    def _update_product(self, C: Array, last: Array) -> FactoredBasis | None:
+        """Return the basis from squares of C times the last T, which is nearly orthonormal."""
+        A = C @ last
+        start = identity(last.shape[0], C)
+        with threads_for(C.shape[1]):
+            U = orthonormalise(A.T @ A, start)
+        if U is None:
+            return None
+        self._last = last @ U
         return FactoredBasis(A, U, self._last)
 
 
@@ -256,19 +288,22 @@ def low_rank_factor(G: Array, core: OptimalCore, c: int) -> Array:
 
     # columns stand by rising norm
     rank = round(RANK * c)
-    return F[:, max(0, F.shape[1] - rank) :]
+    first = max(0, F.shape[1] - rank)
+    return F[:, first:]
 
 
 def _multiply_root(V: Array, GV: Array) -> Array:
     """Return G V (Vᵀ G V)^(−½), columns by rising norm, without those that are rounding error."""
     xp = namespace(V)
     H = V.T @ GV
-    eigenvalues, Y = xp.linalg.eigh((H + H.T) / 2)
+    symmetric = (H + H.T) / 2
+    eigenvalues, Y = xp.linalg.eigh(symmetric)
 
     floor = ROUNDING * EPS * float(eigenvalues[-1])
-    unknown = int((to_host(eigenvalues) <= floor).sum())
-    scaled = Y[:, unknown:] / xp.sqrt(eigenvalues[unknown:])
-    F: Array = GV @ scaled
+    below = to_host(eigenvalues) <= floor
+    unknown = int(below.sum())
+    roots = xp.sqrt(eigenvalues[unknown:])
+    F: Array = GV @ (Y[:, unknown:] / roots)
     return F
 
 

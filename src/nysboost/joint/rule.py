@@ -26,12 +26,15 @@ class JointCore(Rule):
         """Return C M Cᵀ over all landmarks of the first p learners, as one learner."""
         landmarks = _landmarks(state, p)
         rows = np.union1d(state.rows, landmarks.columns)
-        return Combination((fit_core(state.sample, landmarks, rows),), np.ones(1))
+        learner = fit_core(state.sample, landmarks, rows)
+        return Combination((learner,), np.ones(1))
 
     def strong(self, state: State, p: int) -> Mixture:
         """Return C M Cᵀ on as many columns, after an exchange of some for others."""
-        fit, _ = exchange_landmarks(state.sample, _landmarks(state, p))
-        return Mixture((select_best(state.sample, fit),), np.ones(1))
+        landmarks = _landmarks(state, p)
+        fit, _ = exchange_landmarks(state.sample, landmarks)
+        learner = select_best(state.sample, fit)
+        return Mixture((learner,), np.ones(1))
 
     def candidate_weights(self, state: State, mixture: Mixture) -> Floats:
         """Return the residual's diagonal: an outlying column is found wherever it is."""
@@ -41,4 +44,5 @@ class JointCore(Rule):
 
 def _landmarks(state: State, p: int) -> Landmarks:
     """Return all landmarks of the first p learners."""
-    return pool([learner.landmarks for learner in state.learners[:p]])
+    first = state.learners[:p]
+    return pool([learner.landmarks for learner in first])
