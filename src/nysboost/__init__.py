@@ -19,9 +19,11 @@ else:  # a checker that saw this would take every name for one of ours
             raise AttributeError(name)
         if importlib.util.find_spec(f"nysboost.{name}"):  # one of the rooms
             return importlib.import_module(f"nysboost.{name}")
-        public = vars(importlib.import_module("nysboost.api"))
-        public = {n: v for n, v in public.items() if n == "__version__" or not n.startswith("_")}
-        globals().update(public, __all__=sorted(public))
+        api = importlib.import_module("nysboost.api")
+        names = [each for each in vars(api) if not each.startswith("_")]
+        names.append("__version__")
+        public = {each: getattr(api, each) for each in names}
+        globals().update(public, __all__=sorted(names))
         if name not in globals():
             raise AttributeError(f"nysboost has no {name!r}.")
         return globals()[name]

@@ -132,18 +132,35 @@ def approximate(
     settings = _settings(settings, n_components, options)
     given_sizes = {"n_components": n_components, **options}
     names = [name for name, value in given_sizes.items() if value is not None]
-    given = merge_parameters(kernel_params, gamma=gamma, sigma=sigma)
+
+    # a data frame of points becomes numbers
     encoder = None
-    if is_frame(X) and not (isinstance(kernel, str) and kernel == "precomputed"):
+    is_matrix = isinstance(kernel, str) and kernel == "precomputed"
+    if is_frame(X) and not is_matrix:
         codes, X = fit_codes(X, "refuse")
         encoder = FrameEncoder(codes)
+
+    # G
+    parameters = merge_parameters(kernel_params, gamma=gamma, sigma=sigma)
     gram = make_gram(
-        X, kernel, budget=Budget.of(max_memory, n_jobs), corrupted=method in ROBUST, **given
+        X,
+        kernel,
+        budget=Budget.of(max_memory, n_jobs),
+        corrupted=method in ROBUST,
+        **parameters,
     )
+
+    # K̂
     with report_progress(method, verbose):
-        rng = make_rng(random_state)
         found = run_method(
-            method, gram, settings, rng, landmarks=landmarks, y=y, tol=tol, named=names
+            method,
+            gram,
+            settings,
+            make_rng(random_state),
+            landmarks=landmarks,
+            y=y,
+            tol=tol,
+            named=names,
         )
     return found.with_encoder(encoder)
 
@@ -156,7 +173,9 @@ class FrameEncoder:
 
     def __call__(self, X: Any) -> Any:
         """Return a data frame's numbers, and any other table as it is."""
-        return self.codes(X, missing="refuse") if is_frame(X) else X
+        if is_frame(X):
+            return self.codes(X, missing="refuse")
+        return X
 
 
 def _settings(

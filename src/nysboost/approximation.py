@@ -90,19 +90,24 @@ class Approximation(LowRankMatrix):
         trajectory: Trajectory | None = None,
         rule: Rule | None = None,
     ) -> None:
-        super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
-        if mixture.learners and not any(learner.rank for learner in mixture.learners):
+        n = gram.n
+        super().__init__(dtype=gram.dtype, shape=(n, n))
+        ranks = [learner.rank for learner in mixture.learners]
+        if ranks and not any(ranks):
             raise ValueError(ALL_ZERO)
         self.gram = gram
         self.learners = mixture.learners
         self.weights: Floats = mixture.weights
-        self.trajectory, self.rule = trajectory, rule
+        self.trajectory = trajectory
+        self.rule = rule
         self.entries_evaluated: int = gram.entries_evaluated
 
     @property
     def kernel(self) -> Kernel | None:
         """The kernel, with numbers as parameters; None for a precomputed matrix."""
-        return self.gram.kernel if isinstance(self.gram, KernelGram) else None
+        if isinstance(self.gram, KernelGram):
+            return self.gram.kernel
+        return None
 
     @property
     def rank(self) -> int:
@@ -119,9 +124,11 @@ class Approximation(LowRankMatrix):
             raise ValueError(msg)
         mixture = self.trajectory.mixture(self.rule, p)
         shorter = Approximation(self.gram, mixture, self.trajectory, self.rule)
+        shorter.method = self.method
+        shorter.encoder = self.encoder
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
-        return shorter.with_name(self.method).with_encoder(self.encoder)
+        return shorter
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -142,7 +149,8 @@ class Approximation(LowRankMatrix):
     @property
     def saw_everything(self) -> bool:
         """Whether the method evaluated at least as many entries as G has."""
-        return bool(self.entries_evaluated >= self.shape[0] ** 2)
+        n = self.shape[0]
+        return bool(self.entries_evaluated >= n**2)
 
     def with_name(self, method: str) -> Approximation:
         """Set the name of the method that found it."""
@@ -165,7 +173,8 @@ class Approximation(LowRankMatrix):
             Where they go; None is a new array.
         """
         transform, _ = self.feature_map()
-        return transform.write(self.gram.rows, out, self.gram.budget, self.gram.counter)
+        gram = self.gram
+        return transform.write(gram.rows, out, gram.budget, gram.counter)
 
     def feature_map(self, row_cap: int | None = None) -> tuple[FeatureMap, float]:
         """Return the map x ↦ features, for any rows, and the share of K̂ that it discards.
@@ -186,11 +195,17 @@ class Approximation(LowRankMatrix):
             The negative eigenvalues' share of the sum of all absolute eigenvalues.
         """
         if self.weights.min() >= 0:
-            scaled = zip(self.learners, np.sqrt(self.weights), strict=True)
-            blocks = [make_triangular(learner.normalization) * float(w) for learner, w in scaled]
+            # √w_i N_i side by side, each as a triangle
+            roots = np.sqrt(self.weights)
+            blocks = []
+            for learner, root in zip(self.learners, roots, strict=True):
+                N = make_triangular(learner.normalization)
+                blocks.append(N * float(root))
             return self._encoded(self._map(blocks)), 0.0
+
         rotation, mass = self._factor.positive_part(row_cap)
-        return self._encoded(self._factor.transform.times(rotation)), mass
+        projected = self._factor.transform.times(rotation)
+        return self._encoded(projected), mass
 
     def _encoded(self, transform: FeatureMap) -> FeatureMap:
         """Return a map that takes such tables as the approximation was made from."""
@@ -216,14 +231,18 @@ class Approximation(LowRankMatrix):
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
-        chosen = positions(slice(None) if rows is None else rows, self.shape[0])
+        error = ERRORS[norm]
+        n = self.shape[0]
+        if rows is None:
+            self._factor.keep()
+            return error(self._residual(None), np.arange(n))
+
+        chosen = positions(rows, n)
         if len(chosen) == 0:
             msg = "No rows were given, and on no rows there is no error: give at least one."
             raise ValueError(msg)
-        if rows is None:
-            self._factor.keep()
-        factor = self._factor if rows is None else self._factor.only(chosen)
-        return ERRORS[norm](Residual(self.gram, factor, shift=self.shift), chosen)
+        factor = self._factor.only(chosen)
+        return error(Residual(self.gram, factor, self.shift), chosen)
 
     def error_path(self) -> Floats:
         """Return the relative Frobenius errors with p = 1, 2, … learners, in one pass over G.
@@ -243,12 +262,14 @@ class Approximation(LowRankMatrix):
         """
         if self.trajectory is None or self.rule is None:
             return np.array([self.relative_error()])
+        counts = range(1, len(self.trajectory) + 1)
         if len(self.learners) == 1:
-            counts = range(1, len(self.trajectory) + 1)
             return np.array([self.prefix(p).relative_error() for p in counts])
 
-        counts = range(1, len(self.learners) + 1)
-        weights = [self.trajectory.mixture(self.rule, p).weights for p in counts]
+        weights: list[Floats] = []
+        for p in counts:
+            mixture = self.trajectory.mixture(self.rule, p)
+            weights.append(mixture.weights)
         ranks = [learner.rank for learner in self.learners]
         return mixture_errors(self._factor, ranks, weights)
 
@@ -291,35 +312,47 @@ class Approximation(LowRankMatrix):
         """
         other = None
         if X is not None:
-            other = on_other_rows(self.gram, X if self.encoder is None else self.encoder(X))
+            if self.encoder is not None:
+                X = self.encoder(X)
+            other = on_other_rows(self.gram, X)
         residual = self._residual(other)
         rng = make_rng(random_state)
-        return certify(residual, confidence, n_entries, rng, new_rows=X is not None)
+        new_rows = other is not None
+        return certify(residual, confidence, n_entries, rng, new_rows=new_rows)
 
     def _residual(self, other: Gram | None) -> Residual:
         """Return G − K̂, on the rows of the fit or on others."""
         if other is None:
             return Residual(self.gram, self._factor, self.shift)
-        return Residual(other, Factor(other, self._factor.transform, self._factor.weights))
+        factor = Factor(other, self._factor.transform, self._factor.weights)
+        return Residual(other, factor)
 
     def without_data(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""
         kept = copy.copy(self)  # without what is derived
-        kept.gram, kept.trajectory, kept.rule = self.gram.forget_rows(), None, None
+        kept.gram = self.gram.forget_rows()
+        kept.trajectory = None
+        kept.rule = None
         return kept
 
     def __repr__(self) -> str:
-        parts = [repr(self.method), str(self.kernel or "precomputed"), f"n={self.shape[0]}"]
+        n = self.shape[0]
+        kernel = self.kernel or "precomputed"
+        parts = [repr(self.method), str(kernel), f"n={n}"]
         if len(self.learners) > 1:
             parts.append(f"{len(self.learners)} learners")
         parts.append(f"{len(self.landmarks)} landmarks")
         parts.append(f"rank={self.rank}")
-        if self.trajectory is not None and len(self.trajectory.state.rows) < self.shape[0]:
-            parts.append(f"fitted on {len(self.trajectory.state.rows)} rows")
+        if self.trajectory is not None:
+            n_rows = len(self.trajectory.state.rows)
+            if n_rows < n:
+                parts.append(f"fitted on {n_rows} rows")
         parts.append(f"{self.entries_evaluated} kernel values evaluated")
         return f"Approximation({', '.join(parts)})"
 
     def __getstate__(self) -> dict[str, Any]:
         derived = ("_factor", "_spectrum", "_triangle", "_weights_like", "landmarks")
         state: dict[str, Any] = super().__getstate__()  # SciPy 1.18 keeps a module, which it hides
-        return {name: value for name, value in state.items() if name not in derived}
+        for name in derived:
+            state.pop(name, None)
+        return state

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -84,10 +84,13 @@ class StandardNystrom(Method):
         """Fit one learner."""
         single = replace(settings, n_learners=1)
         sizes = single.resolve(gram.n, validated=False, boosted=False)
-        columns = gram.landmarks(rng.choice(gram.n, size=sizes.n_columns, replace=False))
+        m = sizes.n_columns
+        columns = rng.choice(gram.n, size=m, replace=False)
+        landmarks = gram.landmarks(columns)
         if self.fixed_rank:
-            return truncate(gram, fit_learner(gram, columns, sizes.n_columns), sizes.rank)
-        return fit_learner(gram, columns, sizes.rank)
+            whole = fit_learner(gram, landmarks, m)
+            return truncate(gram, whole, sizes.rank)
+        return fit_learner(gram, landmarks, sizes.rank)
 
 
 MIXTURE = SIZE | {"rank"}
@@ -133,7 +136,8 @@ class MixtureOfLearners(Method):
         steps, final = parse_method(self.name, settings)
         sampling = as_sampling(settings.sampling)
         trajectory = find_learners(gram, settings, steps, rng, final, sampling)
-        return Approximation(gram, trajectory.mixture(final), trajectory, final)
+        mixture = trajectory.mixture(final)
+        return Approximation(gram, mixture, trajectory, final)
 
 
 def as_sampling(given: str | Sampling) -> Sampling | None:
@@ -232,13 +236,32 @@ METHODS: tuple[str, ...] = tuple(_METHODS)
 """Every name that `approximate` takes; with y also "target"."""
 
 
-_SEES_ALL = 30_000, "evaluates all n² entries of the kernel matrix"
+class Limit(NamedTuple):
+    """The most rows of a method that needs all of G, which takes minutes there, and the reason."""
+
+    most: int
+    reason: str
+
+    def check(self, name: str, n: int) -> None:
+        """Refuse more rows."""
+        if n > self.most:
+            raise ValueError(
+                f'"{name}" {self.reason}, which is meant for n ≤ {self.most}, but n_samples = {n} '
+                "were given. Pass a sample of the rows, or a principal submatrix, or take a method "
+                'that does not need them all, such as "joint" or "rpcholesky".'
+            )
+
+
+_SEES_ALL = Limit(30_000, "evaluates all n² entries of the kernel matrix")
 _LIMITS = {
-    **dict.fromkeys(("adaptive", "modified", "spectral-shift", "cur", "cur-uniform"), _SEES_ALL),
-    "robust-cur": (10_000, "lists the corrupted entries of all n²"),
-    "optimal": (10_000, "decomposes the whole n×n matrix"),
+    "adaptive": _SEES_ALL,
+    "modified": _SEES_ALL,
+    "spectral-shift": _SEES_ALL,
+    "cur": _SEES_ALL,
+    "cur-uniform": _SEES_ALL,
+    "robust-cur": Limit(10_000, "lists the corrupted entries of all n²"),
+    "optimal": Limit(10_000, "decomposes the whole n×n matrix"),
 }
-"""The most rows of methods that need all of G, which take minutes there, and the reason."""
 
 
 def run_method(
@@ -259,20 +282,34 @@ def run_method(
     """
     run = find_method(method, y)
     _warn_of_unused(method, named)
+    sizes = {"landmarks": landmarks, "n_columns": settings.n_columns}
     if tol is not None:
-        if landmarks is not None or settings.n_columns is not None:
-            also = "n_columns" if landmarks is None else "landmarks"
-            msg = f"tol finds the number of landmarks, which {also} says already: leave one out."
-            raise ValueError(msg)
-        certificates = rng.spawn(1)[0]
+        for also, size in sizes.items():
+            if size is not None:
+                raise ValueError(
+                    f"tol finds the number of landmarks, which {also} says already: leave one out."
+                )
+        (for_certificates,) = rng.spawn(1)
 
         def fit(c: int) -> Approximation:
             # every trial with the same seed, as a run with so many components would have
-            return run(gram, replace(settings, n_components=c), deepcopy(rng))
+            with_size = replace(settings, n_components=c)
+            return run(gram, with_size, deepcopy(rng))
 
-        return within_tolerance(fit, tol, gram, settings.n_components, certificates)
+        return within_tolerance(fit, tol, gram, settings.n_components, for_certificates)
     if landmarks is None:
         return run(gram, settings, rng)
+    return _on_landmarks(method, gram, settings, rng, landmarks)
+
+
+def _on_landmarks(
+    method: str,
+    gram: Gram,
+    settings: Settings,
+    rng: Generator,
+    landmarks: Any,
+) -> Approximation:
+    """Return what "joint" or "nystrom" makes of landmarks of the user's."""
     if settings.n_components is not None:
         msg = "landmarks says already how many components there are: leave n_components out."
         raise ValueError(msg)
@@ -283,8 +320,10 @@ def run_method(
         )
     Z = given_landmarks(gram, landmarks)
     if method == "joint":
-        return _wrap(method, gram, core_on(gram, Z, settings.row_cap, rng))
-    return _wrap(method, gram, fit_learner(gram, Z, settings.rank or len(Z)))
+        learner = core_on(gram, Z, settings.row_cap, rng)
+    else:
+        learner = fit_learner(gram, Z, settings.rank or len(Z))
+    return _wrap(method, gram, learner)
 
 
 def _warn_of_unused(method: str, named: Collection[str]) -> None:
@@ -293,8 +332,7 @@ def _warn_of_unused(method: str, named: Collection[str]) -> None:
         return
     unused = _method(method).find_unused(named)
     if unused:
-        *others, last = unused
-        names = f"{', '.join(others)} and {last}" if others else last
+        names = " and ".join(unused)
         msg = f"{method!r} makes no use of {names}: leave out what has no effect."
         warnings.warn(msg, UserWarning, stacklevel=5)
 
@@ -314,20 +352,18 @@ def _method(name: str) -> Method:
 def find_method(name: str, y: Any = None) -> Run:
     """Return the method of that name, for a target y if it takes one."""
     known = (*METHODS, *_WITH_TARGET)
-    if not isinstance(name, str) or not (name in known or is_variant(name)):
+    is_known = isinstance(name, str) and (name in known or is_variant(name))
+    if not is_known:
         raise ValueError(unknown("method", name, known))
 
     def run(gram: Gram, settings: Settings, rng: Generator) -> Approximation:
-        most, does = _LIMITS.get(name, (gram.n, ""))
-        if gram.n > most:
-            raise ValueError(
-                f'"{name}" {does}, which is meant for n ≤ {most}, but n_samples = {gram.n} were '
-                "given. Pass a sample of the rows, or a principal submatrix, or take a method that "
-                'does not need them all, such as "joint" or "rpcholesky".'
-            )
+        if name in _LIMITS:
+            _LIMITS[name].check(name, gram.n)
         if name in _WITH_TARGET:
-            return _WITH_TARGET[name](gram, y, settings, rng).with_name(name)
-        return _wrap(name, gram, _method(name).find(gram, settings, rng))
+            found = _WITH_TARGET[name](gram, y, settings, rng)
+            return found.with_name(name)
+        method = _method(name)
+        return _wrap(name, gram, method.find(gram, settings, rng))
 
     return run
 
@@ -338,5 +374,6 @@ def _wrap(name: str, gram: Gram, found: Found) -> Approximation:
         found = fit_learner(gram, found, len(found))
     if isinstance(found, FeatureMap):
         found = Mixture((found,), np.ones(1))
-    approximation = Approximation(gram, found) if isinstance(found, Mixture) else found
-    return approximation.with_name(name)
+    if isinstance(found, Mixture):
+        found = Approximation(gram, found)
+    return found.with_name(name)

@@ -228,8 +228,11 @@ class Settings:
 
     def with_sampling(self) -> Settings:
         """Return these settings with the sampling of `fast`, except for fields that are set."""
-        defaults = {field.name: field.default for field in fields(self)}
-        left = {name: v for name, v in SAMPLED.items() if getattr(self, name) == defaults[name]}
+        left = {}
+        for field in fields(self):
+            is_default = getattr(self, field.name) == field.default
+            if is_default and field.name in SAMPLED:
+                left[field.name] = SAMPLED[field.name]
         return replace(self, **left)
 
     def landmarks(self, n: int) -> int:
@@ -269,7 +272,9 @@ class Settings:
 
         needed = p * m + validation
         if needed > n:
-            validating = f" plus {v1} + {v2} validation columns" if validated else ""
+            validating = ""
+            if validated:
+                validating = f" plus {v1} + {v2} validation columns"
             raise ValueError(
                 f"{p} learner(s) of {m} columns{validating} need at least {needed} "
                 f"rows, but n_samples = {n} were given. "
@@ -301,12 +306,17 @@ class Settings:
         if self.n_columns is not None:
             return p, self.n_columns
         if self.n_components is None:
-            return p, max(1, min(DEFAULT_COLUMNS, room // p))
+            m = min(DEFAULT_COLUMNS, room // p)
+            return p, max(1, m)
 
-        p = min(p, self.n_components, max(1, room))
-        if self.n_components > room > 0:
-            warnings.warn(_say_clipped(self.n_components, room, p * (room // p)), stacklevel=3)
-        return p, max(1, min(self.n_components, room) // p)
+        # at most as many learners as columns
+        c = self.n_components
+        p = min(p, c, max(1, room))
+        if c > room > 0:
+            taken = p * (room // p)
+            warnings.warn(_say_clipped(c, room, taken), stacklevel=3)
+        m = min(c, room) // p
+        return p, max(1, m)
 
     def _as_many_as_fit(self, room: int) -> tuple[int, int]:
         """Return m, and the largest p for which p·m columns are there or were asked for."""
@@ -316,14 +326,16 @@ class Settings:
         m = self.n_columns
         if m is None:
             m = max(1, min(DEFAULT_COLUMNS, columns // DEFAULT_LEARNERS))
-        return min(MOST_LEARNERS, max(1, columns // m)), m
+        p = max(1, columns // m)
+        return min(MOST_LEARNERS, p), m
 
 
 def _validation(given: int | None, n: int) -> int:
     """Return v1 or v2: as given, else 20, or n/20 if that is smaller."""
     if given is not None:
         return given
-    return min(DEFAULT_VALIDATION, max(1, n // DEFAULT_VALIDATION))
+    share = n // DEFAULT_VALIDATION
+    return min(DEFAULT_VALIDATION, max(1, share))
 
 
 class Sizes(NamedTuple):

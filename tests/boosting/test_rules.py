@@ -102,10 +102,10 @@ class Factored:
     """A validation set that is given by its system A w = b."""
 
     def __init__(self, A, b, rounding=0.0):
-        self.system, self.rounding = np.column_stack([b, A]), rounding
+        self.A, self.b, self.rounding = A, b, rounding
 
-    def factor(self, p):
-        return self.system[:, : p + 1]
+    def system(self, p):
+        return self.b, self.A[:, :p]
 
 
 @pytest.mark.parametrize("rule", [RidgeWeights(), RidgeWeights(nonnegative=True)], ids=str)

@@ -7,7 +7,7 @@ from peaks import peak_bytes
 from scipy.stats import chisquare
 
 import nysboost as nb
-from nysboost.boosting.pool import Pool
+from nysboost.boosting.state import Pool
 from nysboost.gram import make_gram
 from nysboost.methods import adaptive
 from nysboost.numerics.budget import Budget

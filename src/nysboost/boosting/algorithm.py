@@ -38,7 +38,8 @@ def boost(
     # Step 1. Standard Nyström on m columns, and the validation sets V1 and V2.
     if rule.needs_whole_columns:
         settings = replace(settings, residual_rows=None)
-    state = start(gram, settings, settings.resolve(gram.n), rng, sampling)
+    sizes = settings.resolve(gram.n)
+    state = start(gram, settings, sizes, rng, sampling)
 
     # Step 2. Boosting.
     errors: list[float] = []
@@ -55,7 +56,8 @@ def boost(
         watch.lap("a")
 
         # (b) resample s columns for V, among those never used
-        V = state.unused.sample(state.s, rng, rule.candidate_weights(state, mixture))
+        probabilities = rule.candidate_weights(state, mixture)
+        V = state.unused.sample(state.s, rng, probabilities)
         watch.lap("b")
 
         # (c) compute the residual on V
@@ -81,14 +83,16 @@ def gains_little(errors: list[float], min_gain: float) -> bool:
     """Whether the last learners lowered the error on V2 by less than a share each, on average."""
     if len(errors) <= LOOKED_BACK:
         return False
-    before, now = errors[-1 - LOOKED_BACK], errors[-1]
-    return now >= before * (1 - min_gain) ** LOOKED_BACK
+    before = errors[-1 - LOOKED_BACK]
+    return errors[-1] >= before * (1 - min_gain) ** LOOKED_BACK
 
 
 def ensemble(gram: Gram, settings: Settings, rng: Generator) -> Trajectory:
     """Fit p learners on columns sampled uniformly without replacement."""
     settings = replace(settings, residual_rows=None)
-    state: State = start(gram, settings, settings.resolve(gram.n, boosted=False), rng)
+    sizes = settings.resolve(gram.n, boosted=False)
+    state: State = start(gram, settings, sizes, rng)
     for _ in range(1, state.p):
-        state.add_learner(state.unused.draw(state.m, rng))
+        J = state.unused.draw(state.m, rng)
+        state.add_learner(J)
     return Trajectory(state)

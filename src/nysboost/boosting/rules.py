@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import nnls
@@ -76,16 +76,23 @@ class Rule(ABC):
         return self
 
 
+class Chosen(NamedTuple):
+    """Weights of the learners, shape (p,), and the λ or η by which they were found."""
+
+    weights: Floats
+    parameter: float | None = None
+
+
 class WeightRule(Rule):
     """A rule that weighs the learners and leaves them as they are."""
 
     @abstractmethod
-    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
-        """Return the weights of the first p learners, shape (p,)."""
+    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
+        """Return the weights of the first p learners."""
 
-    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> tuple[Floats, float | None]:
-        """Return the weights, and the λ or η by which they were found."""
-        return np.asarray(self(V1, V2, p)), None
+    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
+        """Return the weights alone, shape (p,)."""
+        return self.choose(V1, V2, p).weights
 
     def mixture(self, state: State, p: int) -> Combination:
         """Return Σ_i w_i G_i over the first p learners."""
@@ -95,7 +102,8 @@ class WeightRule(Rule):
                 f"A rule returns the weights of p = {p} learners, shape ({p},), but those of "
                 f"{self!r} have shape {weights.shape}."
             )
-        return Combination(state.learners[:p], weights, parameter)
+        first = state.learners[:p]
+        return Combination(first, weights, parameter)
 
 
 @dataclass(frozen=True)
@@ -104,18 +112,19 @@ class FunctionOfSets(WeightRule):
 
     function: Callable[[ValidationSet, ValidationSet, int], Floats]
 
-    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
+    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
         """Return what the function returns."""
-        return self.function(V1, V2, p)
+        weights = self.function(V1, V2, p)
+        return Chosen(np.asarray(weights))
 
 
 @dataclass(frozen=True)
 class UniformWeights(WeightRule):
     """w_i = 1/p."""
 
-    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:  # noqa: ARG002
+    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:  # noqa: ARG002
         """Return 1/p, p times."""
-        return np.full(p, 1 / p)
+        return Chosen(np.full(p, 1 / p))
 
 
 @dataclass(frozen=True)
@@ -134,23 +143,22 @@ class ExponentialWeights(WeightRule):
         """Return the rule with the setting `eta`."""
         return replace(self, eta=settings.eta)
 
-    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
-        """Return the weights by the errors on V1, shape (p,)."""
-        return self.choose(V1, V2, p)[0]
-
-    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> tuple[Floats, float]:
+    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
         """Return the weights by the errors on V1, and η."""
-        factor = V1.factor(p)
-        errors = np.linalg.norm(factor[:, 1:] - factor[:, :1], axis=0)
+        # ε_i = ‖a_i − b‖
+        b, A = V1.system(p)
+        errors = np.linalg.norm(A - b[:, None], axis=0)
         if self.eta != "tune":
             eta = float(self.eta)
-            return np.asarray(softmax(-eta * errors)), eta
+            weights = softmax(-eta * errors)
+            return Chosen(np.asarray(weights), eta)
 
+        # the best η of the grid
         scale = float(errors.mean()) or 1.0
         etas = [eta / scale for eta in (0.0, *GRID)]
         candidates = [softmax(-eta * errors) for eta in etas]
         best = _best_on(V2, candidates)
-        return candidates[best], etas[best]
+        return Chosen(candidates[best], etas[best])
 
 
 @dataclass(frozen=True)
@@ -172,42 +180,46 @@ class RidgeWeights(WeightRule):
         lambdas = tuple(settings.lambdas)
         return replace(self, nonnegative=settings.nonnegative, lambdas=lambdas)
 
-    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
-        """Return the weights of the λ that is best on V2, shape (p,)."""
-        return self.choose(V1, V2, p)[0]
-
-    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> tuple[Floats, float | None]:
+    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
         """Return the weights of the λ that is best on V2, and this λ, as in the grid."""
-        factor = V1.factor(p)
-        b, A = factor[:, 0], factor[:, 1:]
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        # A = U diag(s) Vᵀ
+        b, A = V1.system(p)
+        U, s, V_transposed = np.linalg.svd(A, full_matrices=False)
         if s[0] <= V1.rounding:
-            return np.zeros(p), None  # all learners vanish on V1: nothing is known of them
+            return Chosen(np.zeros(p))  # all learners vanish on V1: nothing is known of them
+        Ub = U.T @ b
 
         # in falling order, so that ties on V2 go to the strongest penalty
         grid = sorted(self.lambdas, reverse=True)
-        penalties = [s[0] ** 2 * relative for relative in grid]
-        if self.nonnegative:
-            candidates = [_nonnegative_ridge(A, b, penalty) for penalty in penalties]
-        else:
-            projected = U.T @ b
-            candidates = [Vt.T @ (s / (s * s + penalty) * projected) for penalty in penalties]
+        candidates: list[Floats] = []
+        for relative in grid:
+            penalty = s[0] ** 2 * relative
+            if self.nonnegative:
+                w = _nonnegative_ridge(A, b, penalty)
+            else:
+                # w = V diag(s / (s² + λ)) Uᵀ b
+                shrunk = s / (s * s + penalty)
+                w = V_transposed.T @ (shrunk * Ub)
+            candidates.append(w)
 
         best = _best_on(V2, candidates)
-        return candidates[best], grid[best]
+        return Chosen(candidates[best], grid[best])
 
 
 def _nonnegative_ridge(A: Floats, b: Floats, penalty: float) -> Floats:
     """Return the w ≥ 0 that minimises ‖A w − b‖² + penalty ‖w‖²."""
+    # ‖A w − b‖² + penalty ‖w‖² = ‖[A; √penalty I] w − [b; 0]‖²
     p = A.shape[1]
-    stacked = np.vstack([A, np.sqrt(penalty) * np.eye(p)])
-    weights: Floats = nnls(stacked, np.append(b, np.zeros(p)))[0]
-    return weights
+    identity = np.eye(p)
+    stacked = np.vstack([A, np.sqrt(penalty) * identity])
+    target = np.append(b, np.zeros(p))
+    weights, _ = nnls(stacked, target)
+    return np.asarray(weights)
 
 
 def _best_on(V2: ValidationSet, candidates: list[Floats]) -> int:
     """Return which of the weights has the smallest error ‖A w − b‖ on V2."""
-    factor = V2.factor(len(candidates[0]))
-    b, A = factor[:, 0], factor[:, 1:]
-    errors = [float(np.linalg.norm(A @ w - b)) for w in candidates]
+    p = len(candidates[0])
+    b, A = V2.system(p)
+    errors = [np.linalg.norm(A @ w - b) for w in candidates]
     return int(np.argmin(errors))

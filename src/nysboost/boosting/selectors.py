@@ -46,9 +46,11 @@ def kmeans_columns(residual: Array, m: int, rng: Generator) -> Indices:
 
     # a column serves the first of the centres that are nearest to it
     _, served = np.unique(chosen, return_index=True)
+    others = np.setdiff1d(np.arange(m), served)
     to_centres[:, chosen] = np.inf
-    for centre in np.setdiff1d(np.arange(m), served):
-        next_nearest = _nearest(to_centres[centre : centre + 1], rounding)[0]
+    for centre in others:
+        distances = to_centres[centre : centre + 1]
+        (next_nearest,) = _nearest(distances, rounding)
         chosen[centre] = next_nearest
         to_centres[:, next_nearest] = np.inf
     return chosen
@@ -68,8 +70,8 @@ def _squared_distances(residual: Array) -> tuple[Floats, float]:
     """Return the s×s squared distances of the columns, and the level of rounding in them."""
     products: Floats = to_host(residual.T @ residual)
     norms = np.diag(products).copy()
-    of_products = max(len(norms) * EPS, SUMMED * epsilon(residual))
-    rounding = of_products * float(norms.max())
+    largest = float(norms.max())
+    rounding = max(len(norms) * EPS, SUMMED * epsilon(residual)) * largest
 
     # ‖a‖² + ‖b‖² − 2⟨a, b⟩, in place: fresh memory costs as much as the arithmetic
     squared = products
@@ -88,14 +90,19 @@ def _distances(residual: Array) -> Floats:
 
     Sums of them are exact, so that medoids that are equally good tie on every machine.
     """
-    distances = np.sqrt(_squared_distances(residual)[0], dtype=np.float64)
-    step = 2.0 ** (np.frexp(distances.max())[1] - 32)
-    exact: Floats = np.round(distances / step) * step
-    return exact
+    squared, _ = _squared_distances(residual)
+    distances = np.sqrt(squared, dtype=np.float64)
+
+    # multiples of 2⁻³² of the largest
+    _, exponent = np.frexp(distances.max())
+    step = 2.0 ** (exponent - 32)
+    multiples = np.round(distances / step)
+    return np.asarray(multiples * step)
 
 
 def _nearest(to_centres: Floats, rounding: float) -> Indices:
     """Return the first of the columns that are nearest to each centre, but for rounding."""
     least = to_centres.min(axis=1, keepdims=True)
-    first: Indices = np.argmax(to_centres <= least + rounding, axis=1)
+    is_nearest = to_centres <= least + rounding
+    first: Indices = np.argmax(is_nearest, axis=1)
     return first

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.boosting.pool import Pool, sample_rows
 from nysboost.boosting.validation import FeatureTable, ValidationSet
 from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import Mixture, fit_learner
@@ -76,6 +75,57 @@ class Stopwatch:
         self._begun = now
 
 
+class Pool:
+    """The columns that are not yet used, as a boolean mask."""
+
+    def __init__(self, n: int) -> None:
+        self._free = np.ones(n, dtype=bool)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._free))
+
+    def sample(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
+        """Return up to `size` distinct unused columns, which stay in the pool.
+
+        They are drawn uniformly or, with `weights` of shape (n,), in proportion to these. Columns
+        of weight zero are drawn last.
+        """
+        free = np.flatnonzero(self._free)
+        size = min(size, len(free))
+        if weights is None or not weights[free].any():
+            return rng.choice(free, size=size, replace=False)
+
+        # columns of positive weight
+        of_free = weights[free]
+        probabilities = of_free / of_free.sum()
+        possible = int(np.count_nonzero(probabilities))
+        count = min(size, possible)
+        drawn = rng.choice(free, size=count, replace=False, p=probabilities)
+
+        # and, where these are too few, others
+        others = np.setdiff1d(free, drawn)
+        rest = rng.choice(others, size=size - count, replace=False)
+        return np.concatenate([drawn, rest])
+
+    def draw(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
+        """Sample columns, and take them out of the pool."""
+        columns = self.sample(size, rng, weights)
+        self.remove(columns)
+        return columns
+
+    def remove(self, columns: Indices) -> None:
+        """Take these columns out of the pool."""
+        self._free[columns] = False
+
+
+def sample_rows(rows: Indices, at_most: int, rng: Generator) -> Indices:
+    """Return all these rows or, where they are too many, a uniform sample in their order."""
+    if len(rows) <= at_most:
+        return rows
+    chosen = rng.choice(len(rows), size=at_most, replace=False)
+    return rows[np.sort(chosen)]
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """What a run has found so far, in the letters of the paper: all that a rule may look at.
@@ -125,8 +175,10 @@ class State:
     def add_learner(self, columns: Indices) -> None:
         """Fit the standard Nyström approximation C W_k⁺ Cᵀ on columns, which are used then."""
         self.unused.remove(columns)
-        learner = fit_learner(self.G, self.G.landmarks(columns), self.k)
-        self.table.append(learner.round_to(self.table.gram.eps))
+        landmarks = self.G.landmarks(columns)
+        learner = fit_learner(self.G, landmarks, self.k)
+        eps = self.table.gram.eps
+        self.table.append(learner.round_to(eps))
 
     def residual(self, mixture: Mixture, V: Indices) -> Array:
         """Return e = G^V − Ḡ^V, the residual's columns V, shape (len(rows), len(V)).
@@ -134,19 +186,22 @@ class State:
         Where a part of the rows is observed, those of V are zero: only some columns would have
         their diagonal.
         """
-        rows = V if self.square else self.rows
-        e = self._missed(mixture, V, rows)
-        partly = not self.square and len(rows) < len(self.sample)
-        if partly:
-            other = ~np.isin(rows, V)
+        if self.square:
+            return self._missed(mixture, V, V).T
+
+        e = self._missed(mixture, V, self.rows)
+        if len(self.rows) < len(self.sample):
+            other = ~np.isin(self.rows, V)
             if other.any():
-                e = e * arrays.like(other.astype(float), e)
+                counted = other.astype(float)
+                e = e * arrays.like(counted, e)
         return e.T
 
     def error_on(self, V: ValidationSet, mixture: Mixture) -> float:
         """Return ‖G − Ḡ‖_F on a validation set."""
         missed = self._missed(mixture, V.cols, V.rows)
-        return float(np.linalg.norm(arrays.floats_on_host(missed)))
+        on_host = arrays.floats_on_host(missed)
+        return float(np.linalg.norm(on_host))
 
     def _missed(self, mixture: Mixture, cols: Indices, rows: Indices) -> Array:
         """Return (G − Ḡ)[cols, rows], in float64 unless float32 was chosen."""
@@ -158,16 +213,22 @@ class State:
         return arrays.in_float64(missed)
 
     def note(
-        self, V: Indices, J: Indices, mixture: Combination, e: Array, seconds: dict[str, float]
+        self,
+        V: Indices,
+        J: Indices,
+        mixture: Combination,
+        e: Array,
+        seconds: dict[str, float],
     ) -> Step:
         """Record a boosting step."""
+        norm = arrays.namespace(e).linalg.vector_norm(e.T)
         step = Step(
             number=len(self.steps) + 1,
             V=self.sample.indices[V],
             columns=self.sample.indices[J],
             weights=mixture.weights,
             parameter=mixture.parameter,
-            residual_norm=float(arrays.namespace(e).linalg.vector_norm(e.T)),
+            residual_norm=float(norm),
             seconds=seconds,
         )
         self.steps.append(step)
@@ -187,43 +248,60 @@ def start(
     """
     p, m, k, s, v1, v2 = sizes
     needed = p * m + v1 + v2
-    sample = take_sample(gram, max(settings.row_cap, ROWS_PER_COLUMN * needed), rng)
+    n_rows = max(settings.row_cap, ROWS_PER_COLUMN * needed)
+    sample = take_sample(gram, n_rows, rng)
+    G = sample.gram
 
     # the m columns of the first learner, and those of V1 and V2
     unused = Pool(len(sample))
     if sampling is None:
         first = unused.draw(m, rng)
     else:
-        first = _checked(sampling(sample.gram, m, rng), m, len(sample))
+        first = _checked(sampling(G, m, rng), m, len(sample))
         unused.remove(first)
     of_V1 = unused.draw(v1, rng)
     of_V2 = unused.draw(v2, rng)
 
     # the rows on which columns are observed
+    everything = np.arange(len(sample))
     most = min(settings.row_cap, settings.residual_rows or settings.row_cap)
-    rows = sample_rows(np.arange(len(sample)), most, rng.spawn(1)[0])
-
-    square = settings.residual_shape == "square"
-    square_sets = settings.validation_shape == "square"
-    seen = [of_V1, of_V2]
-    if not (square and square_sets):
-        seen.append(rows)
-    G = sample.gram
+    (for_rows,) = rng.spawn(1)
+    rows = sample_rows(everything, most, for_rows)
     if len(rows) < len(sample):
         # values of a part of the rows only choose columns and weights
         learner = fit_learner(G, G.landmarks(first), k)
         G = _choose_precision(G, learner, of_V2, rows)
+
+    # the learners' features on the rows of V, V1 and V2
+    seen = [of_V1, of_V2]
+    square = settings.residual_shape == "square"
+    square_sets = settings.validation_shape == "square"
+    if not (square and square_sets):
+        seen.append(rows)
     table = FeatureTable(G, np.concatenate(seen))
 
-    def validation_set(columns: Indices) -> ValidationSet:
-        if square_sets:
-            return ValidationSet(table, columns, columns)
-        # so that its norms are those of columns of all n rows
+    if square_sets:
+        V1 = ValidationSet(table, of_V1, of_V1)
+        V2 = ValidationSet(table, of_V2, of_V2)
+    else:
+        # so that norms are those of columns of all n rows
         weight = float(np.sqrt(gram.n / len(rows)))
-        return ValidationSet(table, rows, columns, weight)
+        V1 = ValidationSet(table, rows, of_V1, weight)
+        V2 = ValidationSet(table, rows, of_V2, weight)
 
-    V1, V2 = validation_set(of_V1), validation_set(of_V2)
-    state = State(p, m, k, s, sample, rows, unused, V1, V2, table, square)
+    state = State(
+        p=p,
+        m=m,
+        k=k,
+        s=s,
+        sample=sample,
+        rows=rows,
+        unused=unused,
+        V1=V1,
+        V2=V2,
+        table=table,
+        square=square,
+    )
     state.add_learner(first)
     return state
 
@@ -231,7 +309,9 @@ def start(
 def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indices) -> Gram:
     """Return G in float32, if what the first learner misses is clear in it, else G itself."""
     G = gram.block(cols, rows)
-    missed = G - features_of(gram, learner, cols) @ features_of(gram, learner, rows).T
+    left = features_of(gram, learner, cols)
+    right = features_of(gram, learner, rows)
+    missed = G - left @ right.T
     if max_abs(missed) > COARSE * max_abs(G):
         return gram.in_float32()
     return gram
@@ -240,8 +320,8 @@ def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indi
 def _checked(columns: Indices, m: int, n: int) -> Indices:
     """Return the columns that a sampling has chosen, if they are m distinct ones."""
     columns = np.asarray(columns)
-    distinct = np.unique(columns)
-    if len(columns) != m or len(distinct) != m or distinct[0] < 0 or distinct[-1] >= n:
+    distinct = np.intersect1d(columns, np.arange(n))
+    if len(columns) != m or len(distinct) != m:
         raise ValueError(
             f"sampling returns m = {m} distinct row numbers from 0 to {n - 1}, but it returned "
             f"{columns!r}."
@@ -270,11 +350,13 @@ class Trajectory:
 
     def mixture(self, rule: Rule, p: int | None = None) -> Mixture:
         """Return the strong approximation of the first p learners under a rule (step 3)."""
-        p = len(self) if p is None else p
+        if p is None:
+            p = len(self)
         if not 1 <= p <= len(self):
             raise ValueError(f"This run has {len(self)} learners; a prefix of {p} was asked for.")
         mixture = rule.strong(self.state, p)
         return replace(mixture, learners=self._lift_to_rows(mixture.learners))
 
     def _lift_to_rows(self, learners: tuple[FeatureMap, ...]) -> tuple[FeatureMap, ...]:
-        return tuple(learner.lift(self.state.sample) for learner in learners)
+        sample = self.state.sample
+        return tuple(learner.lift(sample) for learner in learners)

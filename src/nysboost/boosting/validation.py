@@ -43,27 +43,34 @@ class FeatureTable:
         if places is None or not known:
             return features_of(self.gram, _side_by_side(learners), rows)
 
+        # of the features held, those of these rows
         parts = [self._held(learner) for learner in learners]
         if not np.array_equal(rows, self.rows):
             there = arrays.place(places, self.gram.rows.template)
             parts = [arrays.take(part, there) for part in parts]
+
         if len(parts) == 1:
             return parts[0]
-        return arrays.namespace(*parts).concat(parts, axis=1)
+        xp = arrays.namespace(*parts)
+        return xp.concat(parts, axis=1)
 
     def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return Σ_i w_i G_i[rows, cols] as one matrix product."""
         left = self.features(mixture.learners, rows)
         right = self.features(mixture.learners, cols)
+
+        # w_i for each feature of learner i
         ranks = [learner.rank for learner in mixture.learners]
-        weights = np.repeat(mixture.weights, ranks)
-        return (left * arrays.like(weights, left)) @ right.T
+        repeated = np.repeat(mixture.weights, ranks)
+        weights = arrays.like(repeated, left)
+        return (left * weights) @ right.T
 
     def _places(self, rows: Indices) -> Indices | None:
         """Return where `rows` stand among the table's rows, or None if some do not."""
         if len(self.rows) == 0:
             return None
-        places = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        places = np.searchsorted(self.rows, rows)
+        places = np.minimum(places, len(self.rows) - 1)
         if not np.array_equal(self.rows[places], rows):
             return None
         return places
@@ -86,7 +93,8 @@ def _side_by_side(learners: Sequence[FeatureMap]) -> FeatureMap:
         return learners[0]
     landmarks = pool([learner.landmarks for learner in learners])
     projections = tuple(learner.normalization for learner in learners)
-    return FeatureMap(learners[0].kernel, landmarks, BlockDiagonal(projections))
+    N = BlockDiagonal(projections)
+    return FeatureMap(learners[0].kernel, landmarks, N)
 
 
 class ValidationSet:
@@ -100,7 +108,11 @@ class ValidationSet:
     """
 
     def __init__(
-        self, table: FeatureTable, rows: Indices, cols: Indices, weight: float = 1.0
+        self,
+        table: FeatureTable,
+        rows: Indices,
+        cols: Indices,
+        weight: float = 1.0,
     ) -> None:
         self.table = table
         self.rows = rows
@@ -113,7 +125,8 @@ class ValidationSet:
     def rounding(self) -> float:
         """The norm of b, or of a learner's column, below which it is rounding errors alone."""
         gram = self.table.gram
-        largest = max_abs(gram.diag(self.cols))
+        diagonal = gram.diag(self.cols)
+        largest = max_abs(diagonal)
         n_values = len(self.rows) * len(self.cols)
         return gram.eps * largest * self.weight * float(np.sqrt(n_values))
 
@@ -125,14 +138,21 @@ class ValidationSet:
             self._factor = triangular_factor(np.array(self._columns).T)
         return self._factor[: p + 1, : p + 1]
 
+    def system(self, p: int) -> tuple[Floats, Floats]:
+        """Return b and A with the norms ‖A w − b‖ of the first p learners, from the factor."""
+        factor = self.factor(p)
+        return factor[:, 0], factor[:, 1:]
+
     def _column(self, j: int) -> Floats:
         """Return b for j = 0 and a_j, the values of learner j, otherwise."""
         if j == 0:
             values = self.table.gram.block(self.rows, self.cols)
         else:
             learner = self.table.learners[j - 1]
-            values = self.table.block(Mixture((learner,), np.ones(1)), self.rows, self.cols)
-        return arrays.floats_on_host(values).ravel() * self.weight
+            alone = Mixture((learner,), np.ones(1))
+            values = self.table.block(alone, self.rows, self.cols)
+        on_host = arrays.floats_on_host(values)
+        return on_host.ravel() * self.weight
 
     def __getstate__(self) -> dict[str, Any]:
         # without [b, A], which is as large as the data, and is computed again when needed

@@ -82,7 +82,8 @@ def register_rule(letter: str, rule: RuleLike) -> None:
     >>> nb.approximate(X, "UNB-mean", n_learners=3, n_columns=9, random_state=0).weights
     array([0., 0., 1.])
     """
-    if not (isinstance(letter, str) and len(letter) == 1 and letter.isupper()):
+    is_letter = isinstance(letter, str) and len(letter) == 1
+    if not is_letter or not letter.isupper():
         raise ValueError(f"A rule has one capital letter, but {letter!r} was given.")
     made = as_rule(rule, Settings())
     if RULES.get(letter, made) != made:
@@ -156,8 +157,10 @@ def as_selector(given: SelectorLike) -> Selector:
 def is_variant(name: str) -> bool:
     """Whether a name is XYB-clustering, with rules and a selector that exist."""
     weights, _, clustering = name.partition("-")
-    letters = len(weights) == 3 and weights[0] in RULES and weights[1] in RULES
-    return letters and weights[2] == "B" and clustering in SELECTORS
+    if len(weights) != 3 or clustering not in SELECTORS:
+        return False
+    x, y, boosting = tuple(weights)
+    return x in RULES and y in RULES and boosting == "B"
 
 
 def parse_method(name: str, settings: Settings) -> tuple[Steps, Rule]:
@@ -196,7 +199,13 @@ def find_learners(
     if steps is None:
         return ensemble(gram, settings, rng)
     rule, selector = steps
-    callback = settings.callback
     return boost(
-        gram, settings, rule, selector, rng, final=final, sampling=sampling, callback=callback
+        gram,
+        settings,
+        rule,
+        selector,
+        rng,
+        final=final,
+        sampling=sampling,
+        callback=settings.callback,
     )

@@ -169,28 +169,37 @@ def certify(
     delta = _risk_of_an_end(confidence)
 
     # R: the diagonal of all rows and pairs, or pairs and their diagonal alone
-    of_landmarks = residual.n_landmarks**2
+    c = residual.n_landmarks
+    of_landmarks = c**2
     left = n_entries - of_landmarks
     if _can_look_at_all_rows(residual, left):
-        pairs = min(PAIRS, left - gram.n * residual.n_landmarks)
-        found = look_at_all_rows(residual, g, int((1 - GRAM_SHARE) * pairs), delta, rng)
+        pairs = min(PAIRS, left - gram.n * c)
+        of_residual = int((1 - GRAM_SHARE) * pairs)
+        found = look_at_all_rows(residual, g, of_residual, delta, rng)
     else:
         pairs = min(PAIRS, left)
-        found = look_at_some_rows(residual, g, int(left - GRAM_SHARE * pairs), delta, rng)
+        of_residual = int(left - GRAM_SHARE * pairs)
+        found = look_at_some_rows(residual, g, of_residual, delta, rng)
 
     # G
     if norm is None:
-        norm = squared_norm_of_gram(gram, g, int(GRAM_SHARE * pairs), delta, rng)
+        of_gram = int(GRAM_SHARE * pairs)
+        norm = squared_norm_of_gram(gram, g, of_gram, delta, rng)
 
+    # ‖R‖ / ‖G‖ and |tr R| / tr G
+    noise = residual.noise
+    frobenius = _bound_quotient(found, norm.squared, g, delta, noise)
+    trace = _bound_trace_error(found.trace, float(g.sum()), noise)
+    low, high = found.trace
     return Certificate(
-        frobenius=_bound_quotient(found, norm.squared, g, delta, residual.noise),
-        trace=_bound_trace_error(found.trace, float(g.sum()), residual.noise),
+        frobenius=frobenius,
+        trace=trace,
         confidence=confidence,
         entries_evaluated=found.entries + norm.entries + of_landmarks,
         rows=gram.n,
         rows_seen=found.rows,
         new_rows=new_rows,
-        exact_trace=found.trace[0] == found.trace[1],
+        exact_trace=low == high,
         positive_semidefinite=residual.positive_semidefinite,
         bounds=found.bounds,
     )
@@ -205,13 +214,15 @@ def _can_hold_features(residual: Residual) -> bool:
 def _can_evaluate_every_entry(residual: Residual, n_entries: int) -> bool:
     """Whether n² entries and the features of n rows are few enough."""
     n = residual.gram.n
-    return _can_hold_features(residual) and n * (n + residual.n_landmarks) <= n_entries
+    needed = n * (n + residual.n_landmarks)
+    return _can_hold_features(residual) and needed <= n_entries
 
 
 def _can_look_at_all_rows(residual: Residual, left: int) -> bool:
     """Whether the features of all rows leave enough of the kernel values for pairs."""
     needed = residual.gram.n * residual.n_landmarks
-    return _can_hold_features(residual) and needed <= max(WORTH_ALL * left, left - PAIRS)
+    allowed = max(WORTH_ALL * left, left - PAIRS)
+    return _can_hold_features(residual) and needed <= allowed
 
 
 def _evaluate_every_entry(residual: Residual, confidence: float, new_rows: bool) -> Certificate:
@@ -246,7 +257,11 @@ def _bound_trace_error(
 
 
 def _bound_quotient(
-    found: Findings, norm: Estimate, g: Floats, delta: float, noise: float
+    found: Findings,
+    norm: Estimate,
+    g: Floats,
+    delta: float,
+    noise: float,
 ) -> tuple[float, float]:
     """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
     # the deviations of a quotient, √(r² + s²), are shared out among its independent parts
@@ -258,12 +273,16 @@ def _bound_quotient(
         shares = np.array([r, s]) / size
     of_residual, of_gram = deviations(delta, found.rows) * shares
 
-    residual = np.clip(found.squared_norm.interval(of_residual), found.least, found.most)
-    gram = np.clip(norm.interval(of_gram), float(g @ g), float(g.sum()) ** 2)
+    # Σ g_i² ≤ ‖G‖² ≤ (tr G)²
+    trace = float(g.sum())
+    squared_residual = found.squared_norm.interval(of_residual)
+    squared_gram = norm.interval(of_gram)
+    residual = np.clip(squared_residual, found.least, found.most)
+    gram = np.clip(squared_gram, float(g @ g), trace**2)
+
     low = float(np.sqrt(residual[0] / gram[1]))
     high = float(np.sqrt(residual[1] / gram[0]))
-
-    rounding = noise * float(g.sum()) / float(np.sqrt(gram[0]))
+    rounding = noise * trace / float(np.sqrt(gram[0]))
     return max(0.0, low - rounding), high + rounding
 
 
@@ -281,7 +300,9 @@ def _check(residual: Residual, confidence: float, n_entries: int) -> None:
 
     # blocks of two rows and two columns, and those of ‖G‖
     c = residual.n_landmarks
-    of_block = max((4 + 4 * c) / (1 - GRAM_SHARE), 4 / GRAM_SHARE)
+    of_residual = (4 + 4 * c) / (1 - GRAM_SHARE)
+    of_gram = 4 / GRAM_SHARE
+    of_block = max(of_residual, of_gram)
     needed = c * c + math.ceil((LEAST_GROUPS + 1) * of_block)
 
     every_entry = residual.gram.n * (residual.gram.n + c)

@@ -19,7 +19,8 @@ from nysboost.numerics.arrays import Floats
 
 def deviations(delta: float, size: int) -> float:
     """Return how many standard errors lie between the mean of `size` values and an end."""
-    return float(stdtrit(max(1, size - 1), 1 - delta))
+    degrees = max(1, size - 1)
+    return float(stdtrit(degrees, 1 - delta))
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,21 @@ def mean_of_rows(values: Floats, most: float, delta: float) -> Estimate:
     """Estimate the mean of values of independent rows; those not drawn are at most `most`."""
     s = len(values)
     mean = float(values.mean())
-    error = float(values.std(ddof=1)) / s**0.5
+    deviation = float(values.std(ddof=1))
+    error = deviation / s**0.5
 
-    missed_share = min(1.0, math.log(1 / delta) / s)
-    return Estimate(mean, error, missed_share * (most - mean))
+    # the share of the rows that s draws may miss, all at their most
+    draws = math.log(1 / delta)
+    share = min(1.0, draws / s)
+    return Estimate(mean, error, share * (most - mean))
 
 
-def mean_of_pairs(blocks: list[Floats], diagonal: Floats, most: float, delta: float) -> Estimate:
+def mean_of_pairs(
+    blocks: list[Floats],
+    diagonal: Floats,
+    most: float,
+    delta: float,
+) -> Estimate:
     """Estimate the mean of B_ij² over independent pairs of rows, as a two-sample U-statistic.
 
     A share ε = L/s of the rows may be missed: it adds (ε·most)², and 2ε times the average row. Or
@@ -86,7 +95,8 @@ def mean_of_pairs(blocks: list[Floats], diagonal: Floats, most: float, delta: fl
     s = len(row_means)
 
     # a mean of a block's row carries the noise of its values, which thus counts twice
-    of_rows = (row_means.var(ddof=1) + column_means.var(ddof=1)) / s
+    variances = row_means.var(ddof=1) + column_means.var(ddof=1)
+    of_rows = variances / s
     of_values = squares.var() / squares.size
     variance = max(of_rows - of_values, of_rows / 2)
 
@@ -97,4 +107,7 @@ def mean_of_pairs(blocks: list[Floats], diagonal: Floats, most: float, delta: fl
     few_rows = 2 * share * largest_row + (share * most) ** 2
     few_pairs = draws / squares.size * np.mean(diagonal**2)
     unseen = float(max(few_rows, few_pairs))
-    return Estimate(float(row_means.mean()), float(np.sqrt(variance)), unseen)
+
+    mean = float(row_means.mean())
+    error = float(np.sqrt(variance))
+    return Estimate(mean, error, unseen)

@@ -93,12 +93,14 @@ def within_tolerance(
         entries = max(N_ENTRIES, int(SHARE_OF_FIT * of_fit), ENTRIES_PER_SQUARE * c * c)
 
         # measure its error; ‖G‖ is shared by all trials
-        sampled = gram.n * (gram.n + len(approximation.landmarks)) > entries
+        every_entry = gram.n * (gram.n + len(approximation.landmarks))
+        sampled = every_entry > entries
         if norm is None and sampled:
             norm = norm_of_gram(gram, CONFIDENCE, rng)
         residual = approximation._residual(None)
         certificate = certify(residual, CONFIDENCE, entries, rng, norm=norm)
-        trials.append(Trial(c, certificate.frobenius[1], approximation, certificate))
+        _, error = certificate.frobenius
+        trials.append(Trial(c, error, approximation, certificate))
 
     reached = [trial for trial in trials if trial.error <= tol]
     if reached:
@@ -119,36 +121,52 @@ def _choose_limit(gram: Gram, limit: int | None) -> int:
 
 
 def _next_size(
-    curve: Curve, trials: Sequence[Trial], tol: float, most: int, *, give_up: bool
+    curve: Curve,
+    trials: Sequence[Trial],
+    tol: float,
+    most: int,
+    *,
+    give_up: bool,
 ) -> int | None:
     """Return how many landmarks to try next, of `most`; None if the search is over.
 
     `give_up` tries the default number where far more than `most` would be needed.
     """
-    good = min((trial.c for trial in trials if trial.error <= tol), default=None)
-    bad = max((trial.c for trial in trials if trial.error > tol), default=0)
+    # the smallest c that reaches the tolerance, and the largest that does not
+    reached = [trial.c for trial in trials if trial.error <= tol]
+    failed = [trial.c for trial in trials if trial.error > tol]
+    good = min(reached, default=None)
+    bad = max(failed, default=0)
     if bad >= most:
         return None
 
     curve = curve.through(trials)
-    if give_up and good is None and _is_hopeless(curve, trials, tol, most):
+    is_open = give_up and good is None
+    if is_open and _is_hopeless(curve, trials, tol, most):
         fallback = min(DEFAULT_COMPONENTS, most)
-        return fallback if bad < fallback else None
+        if bad >= fallback:
+            return None
+        return fallback
 
-    # between the largest c that fails and the smallest that does not
+    # a guess between them
     high = good
     if high is None:
         high = min(most, STEP * bad or curve.reach)
-    guess = min(high, curve.first_below(tol, np.arange(bad + 1, high)))
+    between = np.arange(bad + 1, high)
+    guess = min(high, curve.first_below(tol, between))
     if good is not None and good <= CLOSE_ENOUGH * max(bad, guess):
         return None
-    return min(most, max(int(guess), math.ceil(CLOSE_ENOUGH * bad)))
+    least = math.ceil(CLOSE_ENOUGH * bad)
+    return min(most, max(int(guess), least))
 
 
 def _is_hopeless(curve: Curve, trials: Sequence[Trial], tol: float, most: int) -> bool:
     """Whether far more than `most` landmarks are needed, by trials or by the sample alone."""
-    factor = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
-    return curve.first_below(tol, SIZES) > factor * most
+    factor = HOPELESS
+    if len(trials) <= 1:
+        factor = SURELY_HOPELESS
+    needed = curve.first_below(tol, SIZES)
+    return needed > factor * most
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,16 +189,20 @@ class Curve:
     def __call__(self, c: Floats | Indices) -> Floats:
         """Return log error; beyond the reach of the sample it goes on along a straight line."""
         log_c = np.log(c)
-        known_c = np.log(np.arange(1, self.reach + 1))
+        sizes = np.arange(1, self.reach + 1)
+        known_c = np.log(sizes)
         known = self.logs[: self.reach]
 
+        # the line through the last half
         half = max(0, self.reach // 2 - 1)
-        slope = (known[-1] - known[half]) / max(known_c[-1] - known_c[half], EPS)
-        beyond = slope * np.maximum(log_c - known_c[-1], 0)
-        found: Floats = np.interp(log_c, known_c, known) + beyond
+        fall = known[-1] - known[half]
+        run = max(known_c[-1] - known_c[half], EPS)
+        beyond = np.maximum(log_c - known_c[-1], 0)
+        found: Floats = np.interp(log_c, known_c, known) + fall / run * beyond
 
         # rows that are landmarks are exact
-        found += np.log(np.maximum(1 - c / self.n, EPS))
+        left = np.maximum(1 - c / self.n, EPS)
+        found += np.log(left)
         return found + np.interp(log_c, *self.added)
 
     def through(self, trials: Sequence[Trial]) -> Curve:
@@ -189,8 +211,9 @@ class Curve:
             return self
         rising = sorted(trials, key=lambda trial: trial.c)
         c = np.array([trial.c for trial in rising])
-        errors = np.array([max(trial.error, EPS) for trial in rising])
-        return replace(self, added=(np.log(c), np.log(errors) - self(c)))
+        errors = np.array([trial.error for trial in rising])
+        logs = np.log(np.maximum(errors, EPS))
+        return replace(self, added=(np.log(c), logs - self(c)))
 
     def first_below(self, error: float, candidates: Floats | Indices) -> float:
         """Return the first of rising numbers of landmarks whose error is at most this, or ∞."""
@@ -206,14 +229,19 @@ def _sample_curve(gram: Gram, tol: float, rng: Generator) -> Curve:
     It is that of the first sample that reaches the tolerance, or of the last.
     """
     for size in CURVE_ROWS:
-        rows = rng.choice(gram.n, size=min(size, gram.n), replace=False)
-        eigenvalues = np.linalg.eigvalsh(floats_on_host(gram.block(rows, rows)))
+        count = min(size, gram.n)
+        rows = rng.choice(gram.n, size=count, replace=False)
+        G = floats_on_host(gram.block(rows, rows))
+        eigenvalues = np.linalg.eigvalsh(G)
 
         # √(Σ_{i>c} λ_i² / Σ λ_i²), from sums of the smallest m, m − 1, …, 1
-        tails = np.cumsum(eigenvalues**2)[::-1]
-        errors = np.sqrt(np.append(tails[1:], 0.0) / (tails[0] or 1.0))
+        sums = np.cumsum(eigenvalues**2)[::-1]
+        total = sums[0] or 1.0
+        tails = np.append(sums[1:], 0.0)
+        errors = np.sqrt(tails / total)
 
-        curve = Curve(np.log(np.maximum(errors, EPS)), gram.n)
+        logs = np.log(np.maximum(errors, EPS))
+        curve = Curve(logs, gram.n)
         reaches = curve.first_below(tol, SIZES) <= curve.reach
         if reaches or 2 * size >= gram.n:
             break
@@ -225,7 +253,9 @@ def _say_failure(best: Trial, needed: float, tol: float, most: int) -> str:
     if best.c >= most:
         why = f"{most} landmarks are the most that n, max_memory and n_components allow"
     else:
-        count = f"about {needed:,.0f}" if needed < math.inf else "far more"
+        count = "far more"
+        if needed < math.inf:
+            count = f"about {needed:,.0f}"
         why = f"it would take {count} landmarks, more than n and max_memory allow"
 
     low, high = best.certificate.frobenius

@@ -68,15 +68,22 @@ def look_at_all_rows(
     `g` has k(x_i, x_i), and a_i bounds the entries of R, see `Residual`.
     """
     d, a = residual.all_diagonals(g)
-    c = residual.n_landmarks if residual.factor.kept is None else 0  # features are computed again
-    blocks = _choose_blocks(pairs, c, GROUP)
-    drawn = list(_draw_residuals(residual, a, blocks, rng))
+    c = 0
+    if residual.factor.kept is None:  # features are computed again
+        c = residual.n_landmarks
+    choice = _choose_blocks(pairs, c, GROUP)
+
+    # B_ij of blocks, and R_ii / a_i of their rows
+    blocks: list[Floats] = []
+    ratios: list[Floats] = []
+    for block in _draw_residuals(residual, a, choice, rng):
+        blocks.append(block.B)
+        ratios.append(d[block.i] / a[block.i])
 
     # ‖R‖² = Σ R_ii² + Σ_{i≠j} R_ij²
     diagonal = float(d @ d)
-    ratios = np.concatenate([d[block.i] / a[block.i] for block in drawn])
-    mean = mean_of_pairs([block.B for block in drawn], ratios, 1.0, delta)
     total = float(a.sum())
+    mean = mean_of_pairs(blocks, np.concatenate(ratios), 1.0, delta)
     squared_norm = mean * total**2 + exactly(diagonal)
 
     trace = float(d.sum())
@@ -85,7 +92,7 @@ def look_at_all_rows(
         least=diagonal,
         most=total**2,
         trace=(trace, trace),
-        entries=len(g) * residual.n_landmarks + len(drawn) * blocks.entries,
+        entries=len(g) * residual.n_landmarks + len(blocks) * choice.entries,
         rows=len(g),
         bounds=_bounds_by_trace(residual, diagonal, trace),
     )
@@ -101,7 +108,8 @@ def _bounds_by_trace(
     if not residual.positive_semidefinite or residual.factor.weights.min() < 0:
         return None
     norm = residual.norm_of_approximation()
-    return float(np.sqrt(squared_diagonal)) / (norm + trace), trace / norm
+    least = float(np.sqrt(squared_diagonal))
+    return least / (norm + trace), trace / norm
 
 
 def look_at_some_rows(
@@ -110,7 +118,8 @@ def look_at_some_rows(
     """Draw rows in proportion to k(x, x), and evaluate their diagonal and pairs of them."""
     # blocks of c rows have half a pair for each kernel value of the features: best on MNIST
     c = residual.n_landmarks
-    choice = _choose_blocks(entries, c, min(4 * GROUP, c))
+    largest = min(4 * GROUP, c)
+    choice = _choose_blocks(entries, c, largest)
 
     blocks: list[Floats] = []
     rows: list[Indices] = []
@@ -123,13 +132,15 @@ def look_at_some_rows(
 
     # R_ii / g_i and a_i / g_i of the rows drawn
     seen = np.concatenate(rows)
-    ratios, bounds = np.concatenate(diagonals, axis=1) / g[seen]
+    of_rows = np.concatenate(diagonals, axis=1)
+    ratios, bounds = of_rows / g[seen]
 
     # a row far from all landmarks has R_ii = k(x, x); larger ratios are known from drawn rows only
     most = max(1.0, float(bounds.max()))
     total = float(g.sum())
     off_diagonal = mean_of_pairs(blocks, ratios, most, delta) * total**2
-    diagonal = mean_of_rows(g[seen] * ratios**2, float(g.max()) * most**2, delta) * total
+    largest_square = float(g.max()) * most**2
+    diagonal = mean_of_rows(g[seen] * ratios**2, largest_square, delta) * total
 
     low, high = _interval_of_mean_ratio(ratios, most, delta)
     return Findings(
@@ -153,7 +164,9 @@ def _interval_of_mean_ratio(ratios: Floats, most: float, delta: float) -> tuple[
 
     above_lowest = mean_of_rows(ratios - lowest, width, delta)
     below_most = mean_of_rows(most - ratios, width, delta)
-    return most - below_most.interval(away)[1], lowest + above_lowest.interval(away)[1]
+    _, from_most = below_most.interval(away)
+    _, from_lowest = above_lowest.interval(away)
+    return most - from_most, lowest + from_lowest
 
 
 def squared_norm_of_gram(
@@ -167,14 +180,21 @@ def squared_norm_of_gram(
     """Estimate ‖G‖_F² from blocks of at most `group` rows; the diagonal g is known."""
     choice = _choose_blocks(pairs, 0, group)
     drawn = _draw_rows(gram, g, choice, rng)
+    sample = drawn.sample
 
     blocks: list[Floats] = []
     for i, j in drawn.pairs:
-        G = drawn.sample.gram.block(drawn.sample.positions(i), drawn.sample.positions(j))
+        p = sample.positions(i)
+        q = sample.positions(j)
+        G = sample.gram.block(p, q)
         blocks.append(_scale(G, i, j, g))
 
-    off_diagonal = mean_of_pairs(blocks, np.ones(1), 1.0, delta) * float(g.sum()) ** 2
-    return SampledNorm(off_diagonal + exactly(float(g @ g)), len(blocks) * choice.entries)
+    # ‖G‖² = Σ g_i² + Σ_{i≠j} G_ij²
+    total = float(g.sum())
+    diagonal = exactly(float(g @ g))
+    mean = mean_of_pairs(blocks, np.ones(1), 1.0, delta)
+    squared = mean * total**2 + diagonal
+    return SampledNorm(squared, len(blocks) * choice.entries)
 
 
 # Blocks of pairs
@@ -191,7 +211,8 @@ class Blocks(NamedTuple):
 def _choose_blocks(entries: int, c: int, largest: int) -> Blocks:
     """Return blocks that take so many kernel values, where each row costs c more of them."""
     # LEAST_GROUPS blocks fit: size² + 2·size·c = entries / LEAST_GROUPS
-    size = int(np.sqrt(c * c + entries / LEAST_GROUPS)) - c
+    root = np.sqrt(c * c + entries / LEAST_GROUPS)
+    size = int(root) - c
     size = max(2, min(size, largest))
 
     of_block = size**2 + 2 * size * c
@@ -225,8 +246,10 @@ def _draw_residuals(
             F = factor.at(i)
             H = factor.at(j)
 
-        R = residual.block(gram.block(p, q), F, H)
-        yield ResidualBlock(i, j, _scale(R, i, j, weights), F, H)
+        G = gram.block(p, q)
+        R = residual.block(G, F, H)
+        B = _scale(R, i, j, weights)
+        yield ResidualBlock(i, j, B, F, H)
 
 
 class DrawnRows(NamedTuple):
@@ -246,19 +269,26 @@ def _draw_rows(gram: Gram, weights: Floats, blocks: Blocks, rng: Generator) -> D
     if stored:
         # a quarter of the memory, because the other sample is held beside it
         row_bytes = 8 * gram.rows.numbers_per_row
-        room = gram.budget.bytes // (4 * 2 * blocks.size * row_bytes)
+        block_bytes = 2 * blocks.size * row_bytes
+        room = gram.budget.bytes // (4 * block_bytes)
         count = min(count, max(LEAST_GROUPS, room))
 
+    # row i with probability w_i / Σ w
     cumulated = np.cumsum(weights)
     uniform = rng.random((count, 2, blocks.size))
-    pairs = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
+    masses = uniform * cumulated[-1]
+    pairs = np.searchsorted(cumulated, masses, side="right")
+
     if stored:
         return DrawnRows(pairs, Sample.of(gram, pairs))
-    return DrawnRows(pairs, Sample(np.arange(gram.n), gram, gram.kernel))
+    everything = np.arange(gram.n)
+    return DrawnRows(pairs, Sample(everything, gram, gram.kernel))
 
 
 def _scale(values: Array, i: Indices, j: Indices, weights: Floats) -> Floats:
     """Return B_ij = values / √(w_i w_j), at most 1, and 0 where both are the same row."""
     scale = np.sqrt(np.outer(weights[i], weights[j]))
-    B = np.clip(floats_on_host(values) / scale, -1, 1)
-    return np.where(i[:, None] == j, 0.0, B)
+    ratios = floats_on_host(values) / scale
+    B = np.clip(ratios, -1, 1)
+    is_same = i[:, None] == j
+    return np.where(is_same, 0.0, B)

@@ -163,7 +163,7 @@ class ProjectionLoss:
 
         # (I − P) F, the left factor
         loss = 1 - (norm(H) / self.norm) ** 2
-        dtype = xp.float64
+        dtype: Any = xp.float64
         if loss > CLEAR:
             dtype = C.dtype
         explained = _cast(A, dtype) @ _cast(shares, dtype)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.linalg import eigh
 
-from nysboost.boosting.pool import Pool
+from nysboost.boosting.state import Pool
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.nystrom import fit_learner

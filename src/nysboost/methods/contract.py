@@ -61,12 +61,15 @@ class MethodOfSize(Method):
 
     def find(self, gram: Gram, settings: Settings, rng: Generator) -> Found:
         """Call the function with the number of landmarks that was asked for."""
+        c = settings.landmarks(gram.n)
         further = {name: getattr(settings, name) for name in self.further}
-        return self.function(gram, settings.landmarks(gram.n), rng, **further)
+        return self.function(gram, c, rng, **further)
 
     def find_unused(self, named: Collection[str]) -> list[str]:
         """Return the settings without effect: c is p·m only where m is given and c is not."""
         unused = super().find_unused(named)
-        if "n_components" in named or "n_columns" not in named:
-            unused += [name for name in ("n_columns", "n_learners") if name in named]
+        is_product = "n_columns" in named and "n_components" not in named
+        if not is_product:
+            factors = ("n_columns", "n_learners")
+            unused += [name for name in factors if name in named]
         return unused

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.boosting.pool import Pool
+from nysboost.boosting.state import Pool
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
