@@ -74,6 +74,10 @@ def make_page(report: str) -> str:
     """Return the text of the page from that of the report."""
     summary, heading, rest = report.partition("\n## The figures")
     shown = FIGURE.sub(lambda m: f"](figures/reproduction-{m['number']}.png)", heading + rest)
+    details, _, data = shown.rpartition("\n## Data sets")
+    decided = details.partition("\n## How they are decided")
+    rule = decided[2].partition("\n## ")[0]  # the presets, with their settings, are in the report
+    shown = f"{decided[0]}{decided[1]}{rule}\n## Data sets{data}"
     shown = FOLDED.sub("", shown).replace(".png)\n![", ".png)\n\n![")
     verdicts = "## Which statements hold"
     shown = shown.replace(verdicts, f"{_only_headline(summary)}\n\n{verdicts}")

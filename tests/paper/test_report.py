@@ -56,10 +56,10 @@ def test_a_whole_run_offers_no_second_command():
 
 def test_figures_come_first_then_the_verdicts_then_folded_details():
     page = make_page({"simulation": made_up("simulation", level)}, panels=False)
-    shown, verdicts, details = page.sections[:3]
+    shown, verdicts, _, _, details = page.sections[:5]
     assert [chart.file for chart in shown.charts] == ["figures/figure-1-columns-columns.png"]
     (table,) = verdicts.tables
-    assert len(table.rows) == 26
+    assert len(table.rows) == 26 + 1  # and their counts
     assert len(table.head) == 2 + 4
     assert all(one.folded for one in details.tables)
     text = render(page, ".md")

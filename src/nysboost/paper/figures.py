@@ -24,6 +24,9 @@ AXIS = {
 LINES = {"mean": "solid", "med": (0, (6, 2)), "SF": (0, (1, 1.5))}
 MARKS = {"mean": "o", "med": "s", "SF": "^"}
 
+WIDTHS = {"UUB": 4.0, "UEB": 2.4}
+"""With the paper's η these nearly coincide with the next: wider lines are seen below the others."""
+
 PANEL_WIDTH = 4.4
 PANEL_HEIGHT = 3.5
 """Inches. Two panels are 880 points wide, so that 9-point letters are legible at 390 pixels."""
@@ -92,68 +95,74 @@ def write_all(results: Mapping[str, Results], folder: Path) -> None:
 
 
 def _write(figure: Figure, results: Mapping[str, Results], reading: Reading, folder: Path) -> None:
-    matplotlib = import_optional("matplotlib")
-    drawing = import_optional("matplotlib.figure")
+    """Write one figure under one reading."""
+    mpl = import_optional("matplotlib")
     # a fixed salt and no date: the same results give the same bytes
     style = STYLE | {"svg.hashsalt": "nysboost", "font.size": 10, "legend.fontsize": 9}
-    with matplotlib.rc_context(style):
-        picture = _draw(drawing, figure, results, reading)
-        path = folder / file_name(figure, reading)
-        how: dict[str, dict[str, Any]] = {
-            "png": {"dpi": 160, "metadata": {"Software": SOFTWARE}},
-            "svg": {"metadata": {"Date": None, "Creator": SOFTWARE}},
-            "pdf": {"metadata": {"CreationDate": None, "Creator": SOFTWARE}},
-        }
-        for kind, options in how.items():
-            with atomic_file(path.with_name(f"{path.name}.{kind}"), "The figure") as file:
-                picture.savefig(file, format=kind, **options)
+    software: dict[str, dict[str, str | None]] = {
+        "png": {"Software": SOFTWARE},
+        "svg": {"Creator": SOFTWARE, "Date": None},
+        "pdf": {"Creator": SOFTWARE, "CreationDate": None},
+    }
+    with mpl.rc_context(style):
+        picture = _draw(figure, results, reading)
+        for kind, metadata in software.items():
+            path = folder / f"{file_name(figure, reading)}.{kind}"
+            with atomic_file(path, "The figure") as file:
+                picture.savefig(file, format=kind, dpi=160, metadata=metadata)
 
 
-def _draw(drawing: Any, figure: Figure, results: Mapping[str, Results], reading: Reading) -> Any:
-    """Return a figure of matplotlib with all panels."""
-    columns = min(2, len(figure.panels))
-    rows = -(-len(figure.panels) // columns)
+def _draw(figure: Figure, results: Mapping[str, Results], reading: Reading) -> Any:
+    """Return matplotlib's figure of all panels; those of one preset share their vertical axis."""
+    count = len(figure.panels)
+    columns = min(2, count)
+    rows = -(-count // columns)
+    presets = {panel.preset for panel in figure.panels}
+
+    # the panels
+    drawing = import_optional("matplotlib.figure")
     size = (PANEL_WIDTH * max(columns, 1.4), PANEL_HEIGHT * rows + 0.9)
     picture = drawing.Figure(size, layout="constrained")
-    axes = np.atleast_1d(picture.subplots(rows, columns)).ravel()
-    for panel, one in zip(figure.panels, axes, strict=False):
-        draw_panel(one, panel, results[panel.preset], reading)
-        one.set_title(label(panel, results), fontsize=10, loc="left")
+    all_axes = picture.subplots(rows, columns, sharey=len(presets) == 1, squeeze=False).ravel()
+    for panel, axes in zip(figure.panels, all_axes, strict=False):
+        draw_panel(axes, panel, results[panel.preset], reading)
+        axes.set_title(label(panel, results), fontsize=10, loc="left")
 
-    handles: dict[str, Any] = {}
-    for one in axes[: len(figure.panels)]:
-        for line, name in zip(*one.get_legend_handles_labels(), strict=True):
-            handles.setdefault(name, line)
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": 5}
-    for empty in axes[len(figure.panels) :]:
+    # one legend for all of them, each method once
+    lines: dict[str, Any] = {}
+    for axes in all_axes[:count]:
+        for line, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            lines.setdefault(name, line)
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": 5}
+    for empty in all_axes[count:]:
         # the legend takes the place that the panels leave free
         empty.set_axis_off()
-        where = {"loc": "lower right", "bbox_to_anchor": (0.9, 0.15), "ncols": 1}
-    picture.legend(handles.values(), handles, frameon=False, **where)
+        place = {"loc": "lower right", "bbox_to_anchor": (0.9, 0.15), "ncols": 1}
+    picture.legend(lines.values(), lines, frameon=False, **place)
     return picture
 
 
 def draw_panel(axes: Any, panel: Panel, result: Results, reading: Reading) -> None:
     """Draw error, or time, against the number of learners; the ensemble is dashed and black."""
     names = list(result.preset.figures.values())[panel.number]
-    known = result.preset.readings
-    summaries = result.summaries(reading if reading in known else known[0])
+    if reading not in result.preset.readings:
+        reading = result.preset.readings[0]
     in_seconds = result.preset.measure == "seconds"
-    for summary in summaries:
+
+    for summary in result.summaries(reading):
         if summary.method not in names:
             continue
-        y = summary.median if in_seconds else summary.mean
         look = find_look(summary.method)
-        axes.plot(result.counts, y, label=summary.method, **look)
-        if not in_seconds and np.isfinite(summary.standard_error).all():
-            axes.fill_between(
-                result.counts,
-                summary.mean - summary.standard_error,
-                summary.mean + summary.standard_error,
-                color=look["color"],
-                alpha=0.15,
-                linewidth=0,
-            )
+        if in_seconds:
+            axes.plot(result.counts, summary.median, label=summary.method, **look)
+            continue
+
+        axes.plot(result.counts, summary.mean, label=summary.method, **look)
+        low = summary.mean - summary.standard_error
+        high = summary.mean + summary.standard_error
+        if np.isfinite(low).all():
+            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+            axes.fill_between(result.counts, low, high, **band)
 
     axes.set(xlabel="number of learners", ylabel=AXIS[result.preset.measure])
     _set_ticks(axes, result)
@@ -169,7 +178,7 @@ def find_look(method: str) -> dict[str, Any]:
         "linestyle": LINES.get(clustering, "solid"),
         "marker": MARKS.get(clustering, ""),
         "markersize": 3.2,
-        "linewidth": 1.2,
+        "linewidth": WIDTHS.get(weights, 1.2),
     }
 
 

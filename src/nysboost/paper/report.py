@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +15,21 @@ from nysboost.paper.figures import Figure, Panel
 from nysboost.paper.ledger import HOW_DECIDED, LACKS, Decision, group_by_statement
 from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
-from nysboost.paper.results import Results
+from nysboost.paper.results import Results, Summary
 
 MOST_SAID = 10_000
 """A number of replicates above this is said to be more than it."""
+
+EVERYTHING = "nysboost reproduce all --variants stated"
+
+ALL, NONE, MIXED, OPEN, NO_DATA = (
+    "hold under every reading",
+    "hold under none",
+    "depend on the reading, or tie",
+    "undecided under some reading",
+    "without data",
+)
+"""What may be said of a statement."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +52,17 @@ def make_page(
     With `panels` each panel is a chart of its own, as a web page draws them; without, each figure
     is the picture that lies beside the page.
     """
+    used = {}
+    for name, result in results.items():
+        replicates = result.preset.replicates
+        used[name] = result.preset.settings() | {"seed": result.seed, "replicates": replicates}
     return Page(
         title="Boosting Nyström: the paper's experiments, run again",
         headline=say_outcome(results, decisions),
         sections=[
             _make_figures(results, panels),
-            _make_verdicts(decisions),
+            *_make_verdicts(decisions),
+            _make_summary(results),
             *_make_details(decisions),
             *(_make_section(result) for result in results.values()),
             _make_data(about.sizes),
@@ -55,11 +72,8 @@ def make_page(
         files=_find_files(results, decisions),
         settings={
             "command": about.command,
-            "made with": {name: list(r.made_with) for name, r in results.items()},
-            "presets": {
-                name: r.preset.settings() | {"seed": r.seed, "replicates": r.preset.replicates}
-                for name, r in results.items()
-            },
+            "made with": {name: list(result.made_with) for name, result in results.items()},
+            "presets": used,
         },
     )
 
@@ -67,46 +81,44 @@ def make_page(
 def _find_commands(results: Mapping[str, Results], command: str) -> dict[str, str]:
     """Return the command that repeats the run and, if that is another, the one for the paper's."""
     commands = {"The same numbers again:": command}
-    whole = all(result.has_paper_sizes for result in results.values())
-    everything = "nysboost reproduce all --variants stated"
-    if (
-        set(results) <= set(ORDER)
-        and command != everything
-        and not (whole and len(results) == len(ORDER))
-    ):
-        commands["All data sets, learners and replicates of the paper:"] = everything
+    of_paper = set(results) <= set(ORDER)
+    complete = len(results) == len(ORDER) and all(r.has_paper_sizes for r in results.values())
+    if of_paper and not complete and command != EVERYTHING:
+        commands["All data sets, learners and replicates of the paper:"] = EVERYTHING
     return commands
 
 
 def _find_files(results: Mapping[str, Results], decisions: Sequence[Decision]) -> list[str]:
     files = [f"{name}/{name}.csv" for name in results]
-    return ["ledger.csv", *files] if decisions else files
+    if decisions:
+        files.insert(0, "ledger.csv")
+    return files
 
 
 # Figures
 
 
-def _choose_reading(results: Mapping[str, Results], figure: Figure) -> Reading:
-    """Return the reading that is shown first: all sets as whole columns, if that was run."""
-    return results[figure.panels[0].preset].preset.readings[0]
-
-
 def _make_figures(results: Mapping[str, Results], panels: bool) -> Section:
+    """Return the figures under the first reading: all sets as whole columns, if that was run."""
     charts = []
     for figure in figures.available(results):
-        reading = _choose_reading(results, figure)
+        reading = results[figure.panels[0].preset].preset.readings[0]
         if panels:
             charts += [_chart_panel(figure, panel, results, reading) for panel in figure.panels]
         else:
-            file = f"figures/{figures.file_name(figure, reading)}.png"
             title = f"Figure {figure.number}. {figure.caption}"
-            charts.append(Chart(title, lambda _: None, file))
+            file = f"figures/{figures.file_name(figure, reading)}.png"
+            charts.append(Chart(title, _draw_nothing, file))
     sentence = (
         "Each replicate draws its own points; all methods share its first learner. The ensemble is "
         "dashed; bands are one standard error. The folder figures has every figure under each "
         "reading of the validation sets, as PNG, SVG and PDF."
     )
     return Section("The figures", [sentence], charts)
+
+
+def _draw_nothing(axes: Any) -> None:
+    """Draw a chart whose picture is there."""
 
 
 def _chart_panel(
@@ -121,21 +133,42 @@ def _chart_panel(
 # Verdicts
 
 
-def _make_verdicts(decisions: Sequence[Decision]) -> Section:
-    """Return a row for each statement, with its verdict under each reading."""
-    readings = dict.fromkeys(d.reading for d in decisions)
-    head = ["", "the paper's statement", *(reading.words for reading in readings)]
-    rows = []
-    for number, mine in group_by_statement(decisions).items():
-        if all(d.verdict == LACKS for d in mine):
-            verdicts = [f"{LACKS}: {', '.join(mine[0].lacks)}" for _ in mine]
-        else:
-            verdicts = [say_verdict(d) for d in mine]
-        rows.append([str(number), mine[0].statement.gist, *verdicts])
-    if not rows:
+def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
+    """Yield a row for each statement, and what decided against those that do not hold."""
+    if not decisions:
         sentence = "A small version decides none of the paper's statements."
-        return Section("Which statements hold", [sentence])
-    return Section("Which statements hold", tables=[Table("The statements", head, rows)])
+        yield Section("Which statements hold", [sentence])
+        return
+
+    rows = []
+    reasons = []
+    for number, mine in group_by_statement(decisions).items():
+        gist = mine[0].statement.gist
+        rows.append([str(number), gist, *(say_verdict(decision) for decision in mine)])
+        first = mine[0]
+        if first.weakest and first.verdict != "holds":
+            reasons.append([str(number), first.verdict, first.weakest])
+    rows.append(["", "in all", *_count_verdicts(decisions)])
+    head = ["", "the paper's statement", *_list_readings(decisions)]
+    yield Section("Which statements hold", tables=[Table("The statements", head, rows)])
+
+    title = "What speaks against the others"
+    sentence = f"Under the first reading ({decisions[0].reading.words}), the weakest comparison."
+    table = Table(title, ["", "verdict", "weakest comparison"], reasons)
+    if reasons:
+        yield Section(title, [sentence], tables=[table])
+
+
+def _count_verdicts(decisions: Sequence[Decision]) -> Iterator[str]:
+    """Yield how many statements have each verdict, for each reading."""
+    for words in _list_readings(decisions):
+        verdicts = Counter(d.verdict for d in decisions if d.reading.words == words)
+        yield ", ".join(f"{verdict}: {n}" for verdict, n in sorted(verdicts.items()))
+
+
+def _list_readings(decisions: Sequence[Decision]) -> list[str]:
+    """Return the readings as headings of columns."""
+    return list(dict.fromkeys(decision.reading.words for decision in decisions))
 
 
 def say_verdict(d: Decision) -> str:
@@ -144,7 +177,9 @@ def say_verdict(d: Decision) -> str:
         return f"{LACKS}: {', '.join(d.lacks)}"
     if d.would_decide is None:
         return d.verdict
-    enough = f"{d.would_decide:,}" if d.would_decide <= MOST_SAID else f"over {MOST_SAID:,}"
+    enough = f"{d.would_decide:,}"
+    if d.would_decide > MOST_SAID:
+        enough = f"over {MOST_SAID:,}"
     return f"{d.verdict} ({enough} replicates)"
 
 
@@ -152,8 +187,8 @@ def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
     """Yield what the paper says word for word, how it was tested, and what decided."""
     if not decisions:
         return
-    readings = dict.fromkeys(d.reading for d in decisions)
-    quotes, reasons = [], []
+    quotes = []
+    reasons = []
     for number, mine in group_by_statement(decisions).items():
         statement = mine[0].statement
         quotes.append([str(number), statement.section, f"“{statement.quote}”", statement.tests])
@@ -161,7 +196,7 @@ def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
     head = ["", "section", "the paper's words", "tested as"]
     tables = [
         Table("The sentences, and how each is tested", head, quotes, folded=True),
-        Table("What decides", ["", *(r.words for r in readings)], reasons, folded=True),
+        Table("What decides", ["", *_list_readings(decisions)], reasons, folded=True),
     ]
     yield Section("How they are decided", [HOW_DECIDED], tables=tables)
 
@@ -169,7 +204,7 @@ def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
 def say_decision(d: Decision) -> str:
     """Return the counts behind a verdict, the test it rests on, and its weakest comparison."""
     if d.verdict == LACKS:
-        return f"{LACKS}: {', '.join(d.lacks)}"
+        return say_verdict(d)
     text = ", ".join(f"{n} {kind}" for kind, n in d.counts.items() if n)
     if d.rests_on:
         text += f" ({d.rests_on})"
@@ -179,60 +214,52 @@ def say_decision(d: Decision) -> str:
 
 
 def _group(decisions: Sequence[Decision]) -> dict[str, list[str]]:
-    """Return the gists of the statements by what holds under every reading."""
-    groups: dict[str, list[str]] = {
-        "hold": [],
-        "do not hold": [],
-        "depend on the reading, or tie": [],
-        "are undecided": [],
-        "lack data": [],
-    }
+    """Return the gists of the statements by what is said of them."""
+    groups: dict[str, list[str]] = {what: [] for what in (ALL, NONE, MIXED, OPEN, NO_DATA)}
     for number, mine in group_by_statement(decisions).items():
-        groups[_find_group({d.verdict for d in mine})].append(
-            f"{mine[0].statement.gist} [{number}]"
-        )
-    return groups
+        verdicts = {decision.verdict for decision in mine}
+        groups[_find_group(verdicts)].append(f"{mine[0].statement.gist} [{number}]")
+    return {what: gists for what, gists in groups.items() if gists}
 
 
 def _find_group(verdicts: set[str]) -> str:
-    if verdicts == {LACKS}:
-        return "lack data"
+    """Return what is said of a statement with these verdicts under the readings."""
+    if LACKS in verdicts:
+        return NO_DATA
     if "undecided" in verdicts:
-        return "are undecided"
+        return OPEN
     if verdicts == {"holds"}:
-        return "hold"
+        return ALL
     if verdicts <= {"does not hold", "fails only in size"}:
-        return "do not hold"
-    return "depend on the reading, or tie"
+        return NONE
+    return MIXED
 
 
 def list_verdicts(decisions: Sequence[Decision]) -> list[str]:
     """Return which statements hold, which do not, and what lies between, a sentence for each."""
     return [
-        f"{format_count(len(said), 'statement')} {what}: {'; '.join(said)}."
-        for what, said in _group(decisions).items()
-        if said
+        f"{what.capitalize()} ({len(gists)}): {'; '.join(gists)}."
+        for what, gists in _group(decisions).items()
     ]
 
 
 def say_outcome(results: Mapping[str, Results], decisions: Sequence[Decision]) -> str:
     """Say how many statements hold, and why others are not decided."""
-    numbers = sorted(result.preset.replicates for result in results.values())
-    said = format_count(numbers[-1], "replicate")
-    if numbers[0] < numbers[-1]:
-        said = f"{numbers[0]} to {said}"
+    numbers = [result.preset.replicates for result in results.values()]
+    said = format_count(max(numbers), "replicate")
+    if min(numbers) < max(numbers):
+        said = f"{min(numbers)} to {said}"
     if not decisions:
         return f"{said} of a small version: it decides none of the paper's statements."
 
-    counts = {what: len(gists) for what, gists in _group(decisions).items() if gists}
-    readings = len({d.reading for d in decisions})
-    under = f" under {readings} readings of the validation sets" if readings > 1 else ""
-    found = ", ".join(f"{n} {what}" for what, n in counts.items())
-    total = sum(counts.values())
-    text = f"{said}: of {total} statements {found}{under}."
-    if "are undecided" in counts:
+    groups = _group(decisions)
+    counts = ", ".join(f"{what} {len(gists)}" for what, gists in groups.items())
+    total = len(group_by_statement(decisions))
+    text = f"{said}, {format_count(len(_list_readings(decisions)), 'reading')} of the validation "
+    text += f"sets. Of {total} statements: {counts}."
+    if OPEN in groups:
         text += " Undecided ones need more replicates."
-    lacking = dict.fromkeys(name for d in decisions for name in d.lacks)
+    lacking = dict.fromkeys(name for decision in decisions for name in decision.lacks)
     if lacking:
         text += f" Data sets missing: {', '.join(lacking)}."
     return text
@@ -241,34 +268,58 @@ def say_outcome(results: Mapping[str, Results], decisions: Sequence[Decision]) -
 # Presets
 
 
-def say_finding(result: Results) -> str:
-    """Return what a preset gave, in a sentence."""
-    summaries = {s.method: s for s in result.summaries(result.preset.readings[0])}
-    drawn = [summaries[name] for name in result.preset.drawn if name in summaries]
-    of_boosting = [s for s in drawn if s.method != BASELINE]
-    best = min(of_boosting or [summaries[BASELINE]], key=lambda s: float(s.mean[-1]))
-    most = result.counts[-1]
-    what = "time" if result.preset.measure == "seconds" else "error"
-    text = (
-        f"With {most} learners the smallest mean {what} of the variants drawn is "
-        f"{format_number(best.mean[-1])} ({best.method}); {BASELINE} has "
-        f"{format_number(summaries[BASELINE].mean[-1])}"
-    )
-    urb = summaries.get("URB-mean")
-    if what == "error" and urb is not None:
-        reach = f"with {format_count(urb.to_match, 'learner')}" if urb.to_match else "not at all"
-        text += f", which URB-mean reaches {reach}"
-    return text + "."
+def _make_summary(results: Mapping[str, Results]) -> Section:
+    """Return a row for each preset: its best variant, URB-mean and the ensemble, all learners."""
+    title = "With the most learners"
+    head = ["", "replicates", "best variant drawn", "URB-mean", BASELINE]
+    head.append("learners of URB-mean for the error of the ensemble")
+    rows = []
+    for result in results.values():
+        first = result.preset.readings[0]
+        summaries = {summary.method: summary for summary in result.summaries(first)}
+        drawn = [summaries[name] for name in result.preset.drawn if name in summaries]
+        variants = [summary for summary in drawn if summary.method != BASELINE]
+        best = min(variants, key=_last_mean, default=summaries[BASELINE])
+        urb = summaries.get("URB-mean")
+        row = [
+            result.preset.title,
+            str(result.preset.replicates),
+            f"{best.method}: {format_number(_last_mean(best))}",
+            format_number(_last_mean(urb)) if urb else "–",
+            format_number(_last_mean(summaries[BASELINE])),
+            _say_match(urb),
+        ]
+        rows.append(row)
+    sentences = ["Mean errors under the first reading; of the runtime, mean seconds."]
+    sentences += [say_properties(result) for result in results.values() if result.properties]
+    return Section(title, sentences, tables=[Table(title, head, rows)])
+
+
+def _last_mean(summary: Summary) -> float:
+    """Return the mean with the most learners."""
+    return float(summary.mean[-1])
+
+
+def _say_mean(summary: Summary, i: int) -> str:
+    """Return a mean with its standard error."""
+    error = format_number(summary.standard_error[i], 2)
+    return f"{format_number(summary.mean[i])} ± {error}"
+
+
+def _say_match(summary: Summary | None) -> str:
+    """Return how many learners reach the error that the ensemble has with the most, or a dash."""
+    if summary is None or summary.to_match is None:
+        return "–"
+    return str(summary.to_match)
 
 
 def say_properties(result: Results) -> str:
     """Return the means of the measured properties."""
-    said = [
-        f"{name} {format_number(values.mean())} (from {format_number(values.min())} "
-        f"to {format_number(values.max())})"
-        for name, values in result.properties.items()
-    ]
-    return f"Properties: {', '.join(said)}." if said else ""
+    said = []
+    for name, values in result.properties.items():
+        low, high = format_number(values.min()), format_number(values.max())
+        said.append(f"{name} {format_number(values.mean())} (from {low} to {high})")
+    return f"{result.preset.name}: {', '.join(said)}."
 
 
 def say_protocol(result: Results) -> str:
@@ -285,8 +336,7 @@ def say_protocol(result: Results) -> str:
 
 def _make_section(result: Results) -> Section:
     tables = [_make_table(result, reading) for reading in result.preset.readings]
-    sentences = [say_protocol(result), say_finding(result), say_properties(result)]
-    return Section(result.preset.title, [s for s in sentences if s], tables=tables)
+    return Section(result.preset.title, [say_protocol(result)], tables=tables)
 
 
 def _make_table(result: Results, reading: Reading) -> Table:
@@ -295,15 +345,12 @@ def _make_table(result: Results, reading: Reading) -> Table:
     shown = [i for i, count in enumerate(result.counts) if count in (5, 10, most)]
     head = ["method", *(f"p = {result.counts[i]}" for i in shown)]
     head += [f"learners to match {BASELINE} at p = {most}", f"p-value at p = {most}", "Holm"]
+
     rows = []
-    for s in sorted(result.summaries(reading), key=lambda s: float(s.mean[-1])):
-        cells = [
-            f"{format_number(s.mean[i])} ± {format_number(s.standard_error[i], 2)}" for i in shown
-        ]
-        match = "not reached" if s.to_match is None else str(s.to_match)
-        rows.append(
-            [s.method, *cells, match, format_number(s.p_value[-1], 2), format_number(s.holm[-1], 2)]
-        )
+    for s in sorted(result.summaries(reading), key=_last_mean):
+        tests = [format_number(s.p_value[-1], 2), format_number(s.holm[-1], 2)]
+        rows.append([s.method, *(_say_mean(s, i) for i in shown), _say_match(s), *tests])
+
     note = (
         "Mean ± standard error; bold: drawn in the paper's figures. p-values are one-sided Welch "
         f"tests of “smaller than {BASELINE}”. nystrom and adaptive are one Nyström approximation "

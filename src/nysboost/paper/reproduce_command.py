@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,34 +34,43 @@ def run(options: Namespace) -> dict[str, Any]:
     chosen = choose_presets(options)
     _refuse_other_report(options)
     make_writable(options.out, [REPORT])
+
     # What is missing is said, or downloaded, before hours of work and not between them.
     sources = _load_data(chosen, options.data_dir)
-    plans = [
-        Plan(
-            preset,
-            choose_methods(options.variants, preset),
-            options.seed,
-            options.data_dir,
-            options.device,
-        )
-        for preset in chosen
-    ]
+    plans = {preset.name: _make_plan(preset, options) for preset in chosen}
 
+    # records that are there
     if options.report_only:
-        results = {p.preset.name: runner.gather(p, options.out / p.preset.name) for p in plans}
-    else:
-        made = _make_records(plans, sources, options)
-        left = sorted(name for name, result in made.items() if result is None)
-        if left:
-            outcome = f"Stopped after {options.max_minutes} min; still to run: {', '.join(left)}."
-            print(f"{outcome} The same command goes on where it was.")
-            return {"outcome": outcome, "verdicts": [], "report": ""}
-        results = {name: result for name, result in made.items() if result is not None}
-        if options.records_only:
-            outcome = f"All records are in {options.out}."
-            print(f"{outcome} --report-only makes the report of them.")
-            return {"outcome": outcome, "verdicts": [], "report": ""}
+        gathered = {name: runner.gather(plan, options.out / name) for name, plan in plans.items()}
+        return _write_report(gathered, sources, options)
+
+    # records that are missing
+    results = {}
+    left = []
+    for name, result in _make_records(plans, sources, options):
+        if result is None:
+            left.append(name)
+        else:
+            results[name] = result
+    if left:
+        outcome = f"Stopped after {options.max_minutes} min; still to run: {', '.join(left)}."
+        return _without_report(outcome, "The same command goes on where it was.")
+    if options.records_only:
+        outcome = f"All records are in {options.out}."
+        return _without_report(outcome, "--report-only makes the report of them.")
     return _write_report(results, sources, options)
+
+
+def _without_report(outcome: str, advice: str) -> dict[str, Any]:
+    """Say why there is no report, and what to do."""
+    print(f"{outcome} {advice}")
+    return {"outcome": outcome, "verdicts": [], "report": ""}
+
+
+def _make_plan(preset: Preset, options: Namespace) -> Plan:
+    """Return what is to be run of a preset."""
+    methods = choose_methods(options.variants, preset)
+    return Plan(preset, methods, options.seed, options.data_dir, options.device)
 
 
 def _load_data(chosen: Sequence[Preset], data_dir: Path | None) -> dict[str, Points]:
@@ -71,42 +80,40 @@ def _load_data(chosen: Sequence[Preset], data_dir: Path | None) -> dict[str, Poi
 
 
 def _make_records(
-    plans: Sequence[Plan], sources: Mapping[str, Points], options: Namespace
-) -> dict[str, Results | None]:
-    """Return the results of each preset; None where the time was over before its last replicate."""
+    plans: Mapping[str, Plan], sources: Mapping[str, Points], options: Namespace
+) -> Iterator[tuple[str, Results | None]]:
+    """Yield the results of each preset; None where the time was over before its last replicate."""
     deadline = None
     if options.max_minutes is not None:
         deadline = time.time() + 60 * options.max_minutes
 
-    results = {}
-    for plan in plans:
+    for name, plan in plans.items():
         preset = plan.preset
         count = format_count(preset.replicates, "replicate")
         print(f"{preset.title}: {count}; data: {sources[preset.data].source}.")
         began = time.perf_counter()
-        with report_progress(preset.name, verbose=1) as work:
-            results[preset.name] = runner.run(
-                plan, options.out / preset.name, options.jobs, deadline
-            )
+        with report_progress(name, verbose=1) as work:
+            result = runner.run(plan, options.out / name, options.jobs, deadline)
         made = work.done - work.before
         seconds = format_seconds(time.perf_counter() - began)
         print(f"{made:g} of {work.total:g} records were made now, in {seconds}.")
-    return results
+        yield name, result
 
 
 def _write_report(
     results: Mapping[str, Results], sources: Mapping[str, Points], options: Namespace
 ) -> dict[str, Any]:
     """Write figures, ledger and report, and return outcome and verdicts."""
+    # numbers, figures, verdicts
     out: Path = options.out
-    for result in results.values():
-        write_csv(out / result.preset.name / f"{result.preset.name}.csv", result.records())
+    for name, result in results.items():
+        write_csv(out / name / f"{name}.csv", result.records())
     figures.write_all(results, out / "figures")
-
     decisions = ledger.decide_all(results)
     if decisions:
         write_csv(out / "ledger.csv", [decision.record() for decision in decisions])
 
+    # the report, as a web page and as Markdown
     sizes = {name: "{:,} × {}".format(*points.shape) for name, points in sources.items()}
     about = report.About(options.again, sizes)
     write(report.make_page(results, decisions, about), out / "report.html")
@@ -163,6 +170,7 @@ class Replicates:
         of: dict[str, int] = {}
         of_others = None
         for text in texts:
+            # "N" has no name before it
             name, _, count = text.rpartition("=")
             if not count.isdigit() or int(count) < 1:
                 raise UserError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import threading
@@ -67,7 +68,9 @@ def digest_code(package: Path = PACKAGE) -> str:
     found = hashlib.sha256()
     for part in NUMBERS_COME_FROM:
         path = package / part
-        files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+        files = sorted(path.rglob("*.py"))
+        if path.is_file():
+            files = [path]
         for file in files:
             found.update(file.relative_to(package).as_posix().encode() + b"\0")
             found.update(file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
@@ -108,11 +111,8 @@ class Plan:
     @property
     def keys(self) -> list[Key]:
         """The replicates and readings to run, in order."""
-        return [
-            (number, name_reading(reading))
-            for number in range(self.preset.replicates)
-            for reading in self.readings
-        ]
+        names = [name_reading(reading) for reading in self.readings]
+        return list(itertools.product(range(self.preset.replicates), names))
 
     def results(self, settings: Record, records: Mapping[Key, Record]) -> Results:
         """Return what the records say."""
@@ -147,10 +147,11 @@ def _stack(records: Sequence[Record], what: str) -> dict[str, Floats]:
     """Return each entry of some records as an array whose first axis is the replicate."""
     if not records:
         return {}
-    return {
-        name: np.array([record[what][name] for record in records], dtype=np.float64)
-        for name in records[0][what]
-    }
+    stacked = {}
+    for name in records[0][what]:
+        values = [record[what][name] for record in records]
+        stacked[name] = np.array(values, dtype=np.float64)
+    return stacked
 
 
 def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Results | None:
@@ -161,12 +162,17 @@ def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Resu
     """
     for reading in plan.preset.readings:
         settings_of(plan.preset, reading)  # or it says what is wrong
+
+    # the records of these settings that an earlier run has made
     out.mkdir(parents=True, exist_ok=True)
     settings = plan.settings()
     digest = hashlib.sha256(_to_text(settings).encode()).hexdigest()[:16]
     path = out / f"{plan.preset.name}-{digest}.jsonl"
-    records = read(path)[1] if path.exists() else {}
+    records: dict[Key, Record] = {}
+    if path.exists():
+        _, records = read(path)
 
+    # those that are missing
     work = current()
     total = len(plan.keys)
     work.begin(total, total - len(find_missing(plan, records)))
@@ -197,14 +203,19 @@ def _write(path: Path, settings: Record, records: Mapping[Key, Record]) -> None:
 def gather(plan: Plan, out: Path) -> Results:
     """Return a plan's results from one file of records, whichever code made them; mix none."""
     asked = _leave_code_out(plan.settings())
-    files = [(path, *read(path)) for path in sorted(out.glob("*.jsonl"))]
-    files = [file for file in files if _leave_code_out(file[1]) == asked]
-    if len(files) != 1:
+    matching = []
+    for path in sorted(out.glob("*.jsonl")):
+        settings, _ = read(path)
+        if _leave_code_out(settings) == asked:
+            matching.append(path)
+    if len(matching) != 1:
         raise UserError(
-            f"{out} has {len(files)} files with records of {plan.preset.name} for these methods, "
-            "seed and data; a report is made of one."
+            f"{out} has {len(matching)} files with records of {plan.preset.name} for these "
+            "methods, seed and data; a report is made of one."
         )
-    path, settings, records = files[0]
+
+    (path,) = matching
+    settings, records = read(path)
     missing = find_missing(plan, records)
     if missing:
         raise UserError(
@@ -255,13 +266,12 @@ class Task:
         return [self._record(found) for found in one.measure(self.readings)]
 
     def _record(self, found: Measured) -> Record:
-        # None is JSON's word for what was not measured
-        values = {
-            name: [None if value != value else value for value in mine]
-            for name, mine in found.values.items()
-        }
-        numbers = [value for mine in values.values() for value in mine if value is not None]
-        if not np.isfinite([*numbers, *found.properties.values()]).all():
+        # null is JSON's word for what was not measured
+        values = {}
+        for name, mine in found.values.items():
+            values[name] = [None if np.isnan(value) else value for value in mine]
+        measured = [value for value in itertools.chain(*values.values()) if value is not None]
+        if not np.isfinite([*measured, *found.properties.values()]).all():
             raise UserError(f"Replicate {self.number} of {self.plan.preset.name} is not finite.")
         return {
             "replicate": self.number,
@@ -278,7 +288,9 @@ def _make_records(
     """Yield the missing records of each replicate, as soon as they are made."""
     if plan.preset.measure == "seconds":
         jobs = max(1, jobs // JOBS_PER_TIMING)
-    parent = os.getpid() if jobs > 1 else None
+    parent = None
+    if jobs > 1:
+        parent = os.getpid()
 
     tasks = []
     for number in range(plan.preset.replicates):

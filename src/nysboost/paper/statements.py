@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import filter as match
 from typing import Any, Literal
@@ -39,8 +39,10 @@ class Comparison:
     paired: bool = False
 
     def __str__(self) -> str:
-        scale = "" if self.factor == 1 else f"{self.factor:.2f} × "
-        return f"{self.preset}: {self.left} < {scale}{self.right}"
+        right = str(self.right)
+        if self.factor != 1:
+            right = f"{self.factor:.2f} × {right}"
+        return f"{self.preset}: {self.left} < {right}"
 
 
 @dataclass(frozen=True)
@@ -79,28 +81,38 @@ class Statement:
 def _expand(table: Mapping[str, Any]) -> Iterator[Comparison]:
     """Compare every smaller with every larger method, on each preset."""
     for preset in table["presets"]:
-        for pattern in table["smaller"]:
-            for left in match(METHODS, pattern):
-                yield from _compare_one(table, preset, left)
+        for left in _match(table["smaller"]):
+            # "=" stands for the weights of the method on the left
+            weights = left.partition("-")[0]
+            larger = [pattern.replace("=", weights) for pattern in table["larger"]]
+            for right in _match(larger):
+                yield from _compare(table, preset, left, right)
 
 
-def _compare_one(table: Mapping[str, Any], preset: str, left: str) -> Iterator[Comparison]:
-    """Compare one method with every larger one."""
-    weights = left.partition("-")[0]
-    how = {name: table[name] for name in ("factor", "paired") if name in table}
-    for pattern in table["larger"]:
-        for right in match(METHODS, pattern.replace("=", weights)):
-            for at in table.get("at", CHECKPOINTS):
-                p, q = at if isinstance(at, list) else (at, at)
-                yield Comparison(preset, Side(left, p), Side(right, q), **how)
+def _match(patterns: Sequence[str]) -> Iterator[str]:
+    """Yield the methods that some patterns, with stars, stand for."""
+    for pattern in patterns:
+        yield from match(METHODS, pattern)
+
+
+def _compare(table: Mapping[str, Any], preset: str, left: str, right: str) -> Iterator[Comparison]:
+    """Compare two methods at the numbers of learners of a table."""
+    factor = table.get("factor", 1.0)
+    paired = table.get("paired", False)
+    for at in table.get("at", CHECKPOINTS):
+        sides = at
+        if isinstance(at, int):
+            sides = (at, at)
+        p, q = sides
+        yield Comparison(preset, Side(left, p), Side(right, q), factor, paired)
 
 
 def _read(table: Mapping[str, Any]) -> Statement:
+    plain = dict(table)
     parts: list[Comparison | Bound] = []
-    for comparisons in table.get("compare", ()):
+    for comparisons in plain.pop("compare", []):
         parts.extend(_expand(comparisons))
-    parts.extend(Bound(**bound) for bound in table.get("bound", ()))
-    plain = {name: value for name, value in table.items() if name not in ("compare", "bound")}
+    parts.extend(Bound(**bound) for bound in plain.pop("bound", []))
     return Statement(parts=tuple(parts), **plain)
 
 
