@@ -262,12 +262,12 @@ class Approximation(LowRankMatrix):
         """
         if self.trajectory is None or self.rule is None:
             return np.array([self.relative_error()])
-        counts = range(1, len(self.trajectory) + 1)
         if len(self.learners) == 1:
+            counts = range(1, len(self.trajectory) + 1)
             return np.array([self.prefix(p).relative_error() for p in counts])
 
         weights: list[Floats] = []
-        for p in counts:
+        for p in range(1, len(self.learners) + 1):
             mixture = self.trajectory.mixture(self.rule, p)
             weights.append(mixture.weights)
         ranks = [learner.rank for learner in self.learners]
