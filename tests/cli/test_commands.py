@@ -174,22 +174,22 @@ def test_closed_streams_are_a_sentence_where_they_are_needed(line, code, says, t
 @pytest.mark.parametrize(
     "line",
     [
-        "N fit d.csv --target y --out loop.csv",
-        "N fit d.csv --target y --out loop.csv --force",
-        "N predict d.csv d.csv --out loop.csv --force",
-        "N predict d.csv loop.csv --out p.csv",
-        "N predict loop.csv d.csv --out p.csv",
-        "N learn d.csv --target y --out loop.csv",
-        "N info loop.csv",
+        "fit d.csv --target y --out loop.csv",
+        "fit d.csv --target y --out loop.csv --force",
+        "predict d.csv d.csv --out loop.csv --force",
+        "predict d.csv loop.csv --out p.csv",
+        "predict loop.csv d.csv --out p.csv",
+        "learn d.csv --target y --out loop.csv",
+        "info loop.csv",
     ],
 )
-def test_a_loop_of_symbolic_links_is_one_sentence_and_stays(line, tmp_path):
+def test_a_loop_of_symbolic_links_is_one_sentence_and_stays(command, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     write_table(tmp_path)
     (tmp_path / "loop.csv").symlink_to("loop.csv")
-    ended = run_in_shell(line, tmp_path)
-    assert ended.returncode in (2, 3, 5)
-    assert ended.stderr.count("\n") == 1
-    assert "loop.csv" in ended.stderr or line.startswith("N predict d.csv loop.csv")
+    status, _, err = command(*line.split())
+    assert status in (2, 3, 5)
+    assert err.count("\n") == 1
     assert (tmp_path / "loop.csv").is_symlink()
 
 

@@ -7,9 +7,11 @@ import re
 import shlex
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+import nysboost as nb
 from nysboost.compare.learners import COMPACT, OURS, say_outcome
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.peers import CONSTANT, LINEAR, CodedRows, make_peers
@@ -88,8 +90,8 @@ LOW, HIGH, WIDE, EVEN = [1.0, 1.1, 1.2], [2.0, 2.2, 2.3], [1.0, 1.3, 1.2], [1.2,
         ({OURS: [10.4, 9.9], "Nystroem": [17.0, 21.2]}, {OURS: 8, "Nystroem": 0.1},
          "NysBoost predicts y best: its RMSE is 10.2, 47% below that of Nystroem (19.1)."),
         ({LINEAR: [1e-6, 1e-6], OURS: [0.01, 0.13]}, {}, "The linear model predicts y best"),
-        ({LINEAR: [1.0]}, {}, "So far the linear model has the smallest RMSE, 1."),
-        ({"LightGBM": [1.0]}, {}, "So far LightGBM has the smallest RMSE, 1."),
+        ({LINEAR: [1.0]}, {}, "The linear model has the smallest RMSE, 1."),
+        ({"LightGBM": [1.0]}, {}, "LightGBM has the smallest RMSE, 1."),
     ],
 )  # fmt: skip
 def test_the_headline_says_wins_ties_and_losses(errors, seconds, says):
@@ -136,3 +138,40 @@ def test_every_peer_learns_a_table_with_categories_and_gaps(classify):
         error = np.mean(found != y[60:]) if classify else np.mean((found - y[60:]) ** 2)
         allowed = 0.5 if classify else 1.5 * np.var(y)
         assert error < allowed, name
+
+
+def test_after_a_tie_the_next_command_fits_the_simpler_model(command, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3)) * [1.0, 100.0, 0.01]
+    town = rng.choice(["Ulm", "Rom"], size=90)
+    y = X @ [1.0, -0.02, 50.0] + (town == "Ulm") + 0.3 * rng.normal(size=90)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(town=town, y=y)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+
+    words = ["--target", "y", "--components", "8", "--folds", "3", "--out", tmp_path / "out"]
+    _, printed, _ = command("learn", tmp_path / "t.csv", *words)
+    line = next(line for line in printed.splitlines() if "nysboost fit" in line)
+    assert "linear model" in printed.partition(line)[0].splitlines()[-1]
+    assert "--linear" in line
+    words = shlex.split(line.replace("model.nysboost", str(tmp_path / "m")))
+    status, printed, err = command(*words[1:])
+    assert status == 0, err
+    assert "The linear model has the smallest root mean squared error" in printed
+
+    # the mean of predictions at two rows is that half way between them
+    def predict(a, b, c):
+        return nb.load(tmp_path / "m").predict(pd.DataFrame(
+            {"a": [a], "b": [b], "c": [c], "town": ["Rom"]}))[0]  # fmt: skip
+
+    ends = predict(-1, 50, 0.01), predict(2, -150, 0.01)
+    np.testing.assert_allclose(predict(0.5, -50, 0.01), np.mean(ends), atol=0.02 * np.std(y))
+
+
+def test_where_a_constant_predicts_as_well_nothing_is_offered(command, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "y": rng.normal(size=60)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "y", "--components", "4", "--folds", "3", "--out", tmp_path / "out"]
+    _, printed, _ = command("learn", tmp_path / "t.csv", *words)
+    assert "No learner predicts y better than a constant" in printed
+    assert "nysboost fit" not in printed

@@ -86,6 +86,7 @@ OPTIONS: dict[str, Spec] = {
     "--local": SWITCH | {
         "help": "predict from all training rows near a new one; without: from landmarks alone",
     },
+    "--linear": FLAG | {"help": "fit a linear model of the columns instead"},
     "--proba": FLAG | {"help": "also write the probability of each class"},
     "--std": FLAG | {"help": "also write the standard deviation of each prediction"},
     "--interval": {"type": _share, "help": "also write an interval of this probability: 0.9"},
@@ -217,7 +218,8 @@ COMMANDS = {
         "Fit a model to a table and save it: a learner with --target, else an approximation.",
         "nysboost.cli.fit:run",
         "data --out --target --task --components --method --kernel --sigma --tol --test --local "
-        f"--cv --groups --max-time --drop-missing-target {CHOOSING} --ids --seed {WRITING}",
+        "--linear --cv --groups --max-time --drop-missing-target "
+        f"{CHOOSING} --ids --seed {WRITING}",
     ),
     "predict": Command(
         "Write the prediction for every row of a table.",

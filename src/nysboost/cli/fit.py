@@ -22,9 +22,17 @@ from nysboost.catalogue import find_method
 from nysboost.cli import cluster
 from nysboost.cli.sinks import Found, print_found, refuse_existing
 from nysboost.cli.source import Model, Part, Source, TrainingRows, open_source
-from nysboost.compare.learners import FEWEST, Problem, fit_and_test, make_learner, say_outcome
+from nysboost.compare.learners import (
+    FEWEST,
+    OURS,
+    Problem,
+    fit_and_test,
+    make_learner,
+    say_outcome,
+)
 from nysboost.compare.methods import choose_kernel
 from nysboost.compare.page import format_number
+from nysboost.compare.peers import LINEAR
 from nysboost.learn.input import number_groups
 from nysboost.numerics.arrays import Floats
 from nysboost.numerics.budget import as_bytes
@@ -48,7 +56,7 @@ COPIES = 6
 SMALL_SHARE = 0.05
 """A share of the rows that the final model may do without."""
 
-OF_LEARNERS = {"cv": "random", "groups": None, "max_time": None}
+OF_LEARNERS = {"linear": False, "cv": "random", "groups": None, "max_time": None}
 OF_APPROXIMATIONS = {"method": "joint", "kernel": "rbf", "sigma": None, "tol": None}
 """Options that only one kind of model takes, with their defaults."""
 
@@ -161,7 +169,8 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
     # A time limit is that of all fits together
     fits_again = len(held) > SMALL_SHARE * len(problem.y)
     share = 0.5 if fits_again else 1.0
-    model, outcomes = fit_and_test(make_model(options, classify, share), problem, held)
+    name = LINEAR if options.linear else OURS
+    model, outcomes = fit_and_test(make_model(options, classify, share), problem, held, name)
 
     sentence = say_outcome(outcomes, problem.measure, problem.target)
     errors = ", ".join(f"{o.name} {format_number(o.error, 4)}" for o in outcomes)
@@ -384,11 +393,18 @@ def make_model(options: Namespace, classify: bool | None, share: float = 1.0) ->
     max_time = options.max_time
     if max_time is not None:
         max_time *= share
+    kernel = "auto"
+    local: bool | str = "auto"
+    if options.linear:
+        kernel = "linear"
+    if options.linear or not options.local:
+        local = False
     return make_learner(
         classify,
         options.components,
         options.seed,
-        local="auto" if options.local else False,
+        kernel=kernel,
+        local=local,
         max_memory=options.max_memory,
         ids=options.ids,
         cv="time" if options.cv == "time" else None,

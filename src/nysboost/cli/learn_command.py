@@ -163,6 +163,6 @@ def _commands_to_fit(
     words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost"]
     names = f"--target --task --components --seed --cv --groups --drop-missing-target {CHOOSING}"
     words += spell(options, names)
-    words += learners.OPTIONS_OF.get(chosen.name, [])
+    words += learners.OPTIONS_OF[chosen.name]
     predict = spell_predict("model.nysboost", problem.classify)
     return {why: shlex.join(words), "Predict new rows:": predict}

@@ -36,8 +36,8 @@ FoldTable: TypeAlias = Any
 Model: TypeAlias = Any
 """A learner: an estimator of this library, of scikit-learn, or of another one."""
 
-OPTIONS_OF = {COMPACT: ["--no-local"]}
-"""Options of ``nysboost fit`` for a learner of the comparison."""
+OPTIONS_OF = {peers.LINEAR: ["--linear"], COMPACT: ["--no-local"], OURS: []}
+"""Options of ``nysboost fit`` for learners of the comparison, the simplest first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,23 +210,25 @@ class Run:
 
 
 def fit_and_test(
-    model: Model, problem: Problem, held: NDArray[np.intp]
+    model: Model, problem: Problem, held: NDArray[np.intp], name: str = OURS
 ) -> tuple[Model, list[Outcome]]:
     """Fit a learner of ours to all rows but some, and test it on those.
 
-    Return it with its outcome and those of a linear model and a constant, smallest error first.
+    Return it with its outcome, under its name, and those of a constant and of a linear model, if it
+    is none itself; smallest error first.
     """
     train = np.delete(np.arange(len(problem.y)), held)
     fold = problem.take(train, held)
-    model, measures, losses = fit_and_measure(OURS, model, fold)
-    outcomes = [_as_outcome(OURS, measures, losses)]
+    model, measures, losses = fit_and_measure(name, model, fold)
+    outcomes = [_as_outcome(name, measures, losses)]
 
     few = problem.take(train[spaced_indices(len(train), LINEAR_ROWS)], held)
     coded = peers.CodedRows.of(few.X_train, few.X_test)
     of_others = replace(few, X_train=coded.train, X_test=coded.test, groups=None)
-    for name, peer in peers.make_simple_peers(coded, problem.classify).items():
-        _, measures, losses = fit_and_measure(name, peer, of_others)
-        outcomes.append(_as_outcome(name, measures, losses))
+    for other, peer in peers.make_simple_peers(coded, problem.classify).items():
+        if other != name:
+            _, measures, losses = fit_and_measure(other, peer, of_others)
+            outcomes.append(_as_outcome(other, measures, losses))
     return model, sorted(outcomes, key=lambda outcome: outcome.error)
 
 
@@ -334,10 +336,10 @@ def is_no_better_than_constant(outcomes: Sequence[Outcome]) -> bool:
 
 
 def find_simplest(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """Return the simplest of our models that ties with the best learner, or is it; None if none."""
+    """Return the simplest of the models that can be saved which is, or ties with, the best one."""
     best = outcomes[0]
     by_name = {outcome.name: outcome for outcome in outcomes}
-    for name in (COMPACT, OURS):
+    for name in OPTIONS_OF:
         outcome = by_name.get(name)
         if outcome is not None and (outcome is best or is_tie(outcome, best)):
             return outcome
@@ -351,7 +353,7 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     ours = next((outcome for outcome in outcomes if is_ours(outcome.name)), None)
     other = next((outcome for outcome in outcomes if not is_ours(outcome.name)), None)
     if ours is None or other is None:
-        return f"So far {name_in_sentence(best)} has the smallest {measure}, {error}."
+        return f"{name_in_sentence(best, begins=True)} has the smallest {measure}, {error}."
     if is_no_better_than_constant(outcomes):
         return f"No learner predicts {target} better than a constant ({measure} {error})."
 

@@ -50,6 +50,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         "auto" tries Matérn 1/2 and 3/2, of many features Gaussian and Matérn 3/2;
         else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces. Of `Anova` only
         a bandwidth is found; its landmarks are those of "rpcholesky", which are not trained on y.
+        "linear", with ``local=False``, is a linear model of the columns.
     metric : "auto", "one", "each", "full" or None
         Shape of the metric: one scale, one for each feature, or a matrix. None leaves the kernel
         as it is given, as ``Gaussian(gamma="scale")``, on the rows as they are: landmarks

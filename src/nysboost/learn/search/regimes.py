@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from nysboost.kernels import Anova, Gaussian, Kernel, Matern, make_kernel
+from nysboost.kernels import Anova, Gaussian, Kernel, Linear, Matern, make_kernel
 from nysboost.kernels.base import Mapped
 from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import (
@@ -119,6 +119,10 @@ def make_candidates(
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
 
+    if isinstance(made, Linear) and metric == "auto" and place is None:
+        request = Request(None, metric, scale, rows.n, rows.n_features)
+        return _linear(request, request.scalings("standard"))
+
     unit = None if automatic else _unit_bandwidth(made)
     request = Request(unit, metric, scale, rows.n, rows.n_features)
     if place is not None:
@@ -126,7 +130,10 @@ def make_candidates(
 
     # trained landmarks and metrics, and two models without training for targets nearly linear
     baseline = _untrained(UNIT_GAUSSIAN, uniform_landmarks, "uniform", request)
-    return [*_trained(request), *_with_codes(request), *_linear(request), baseline]
+    linear = []
+    if request.few and request.wide:
+        linear = _linear(request, request.scalings("none", "standard"))
+    return [*_trained(request), *_with_codes(request), *linear, baseline]
 
 
 def _trained(request: Request) -> Groups:
@@ -208,14 +215,12 @@ def _with_codes(request: Request) -> Groups:
     )
 
 
-def _linear(request: Request) -> Groups:
-    """Return linear models in the original columns, scaled or not, for wide tables of few rows.
+def _linear(request: Request, spaces: list[str]) -> Groups:
+    """Return linear models in the original columns, for each scaling: one of them is selected.
 
     A Gaussian kernel much wider than the rows is linear on them, and with as many landmarks as
     rows, or as columns, its ridge regression is that of the columns.
     """
-    if not (request.few and request.wide):
-        return []
     enough = min(request.n_rows, request.n_features + 1, tuning.LINEAR_LANDMARKS)
     inverse = 1 / (tuning.LINEAR_BANDWIDTH * request.n_features**0.5)
     scaled = Candidate(
@@ -226,7 +231,6 @@ def _linear(request: Request) -> Groups:
         place=uniform_landmarks,
         n_landmarks=enough,
     )
-    spaces = request.scalings("none", "standard")
     return [tuple(replace(scaled, space=space, scaling=SCALINGS[space]) for space in spaces)]
 
 

@@ -184,6 +184,8 @@ def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
 
     Those have more landmarks than others, unless the user asks for fewer.
     """
+    if len(groups) == 1:  # it was asked for
+        return groups
     many = count_numeric(data.X) > tuning.WIDE
     fewer = c < min(tuning.LANDMARKS, data.rows.n)
     fitting = []
