@@ -142,10 +142,11 @@ class IntervalDisplay:
 
     def _draw_intervals(self, rows: NDArray[np.bool_], colour: str, label: str) -> None:
         """Draw some of the rows as points with bars."""
-        x = self.y_pred[rows]
         # where noise is skewed, the mean may lie outside the interval
+        x = self.y_pred[rows]
         left = np.maximum(x - self.lower[rows], 0)
         right = np.maximum(self.upper[rows] - x, 0)
+
         self.ax_.errorbar(
             x,
             self.y_true[rows],
@@ -216,6 +217,7 @@ class CoverageDisplay:
         """Draw it; `ax` are matplotlib axes, None makes a figure."""
         self.ax_ = _new_axes(1) if ax is None else ax
         _draw_diagonal(self.ax_, np.array([0.0, 1.0]), label="perfectly calibrated")
+
         self.ax_.plot(CLAIMED, self.covered, "o-", label="intervals")
         self.ax_.set(xlabel="share claimed", ylabel="share of rows inside", aspect="equal")
         self.ax_.legend()
@@ -246,6 +248,7 @@ def _check_predictions(
     mean = _check_column("y_pred", y_pred)
     std = _check_column("y_std", y_std)
     check_consistent_length(truth, mean, std)
+
     if (std < 0).any():
         raise ValueError("y_std has negative values, but standard deviations have none.")
     return truth, mean, std

@@ -73,6 +73,7 @@ class BaseNystroem(
         settings = self._settings()
         rng = make_rng(self.random_state)
 
+        # G, of which the method looks at some blocks
         gram = make_gram(X, self.kernel, budget=self._budget(), **self._kernel_parameters())
         self.approximation_ = run_method(
             self._method(),
@@ -84,9 +85,10 @@ class BaseNystroem(
             tol=self.tol,
             named=self._named_settings(),
         )
+
+        # x ↦ k(x, Z) N
         self._transform, self.discarded_mass_ = self.approximation_.feature_map(settings.row_cap)
         self._n_features_out = self._transform.rank
-
         self.weights_ = self.approximation_.weights
         self.components_ = self._transform.landmarks.points
         self.component_indices_ = self._transform.landmarks.indices
@@ -123,6 +125,7 @@ class BaseNystroem(
         features = self._transform.write(self._new_rows(X), out, self._budget())
         if out is not None:
             return features
+
         # scikit-learn's own wrapper would make a data frame of `out` too
         wrapped: Array = _wrap_data_with_container("transform", features, X, self)
         return wrapped
@@ -160,10 +163,13 @@ class BaseNystroem(
         """Return the table to fit to, checked, and note its columns."""
         if is_frame(X):
             return fit_rows(self, X, "refuse")
+
         if is_external(X):  # scikit-learn would copy it into memory
             name_columns(self, None, make_rows(X).n_features)
         else:
             X = validate_data(self, to_table(X), **CHECKS)
+
+        # no frame: there is nothing to code
         self._table = None
         self.schema_ = Schema((), self.n_features_in_)
         return X
@@ -175,10 +181,12 @@ class BaseNystroem(
         if is_frame(X) or self._table is not None:
             rows: RowStream = new_rows(self, X, "refuse")
             return rows
+
         if is_external(X):
             rows = make_stream(X)
             refuse_width(self, rows.n_features)
             return rows
+
         return make_rows(validate_data(self, to_table(X), reset=False, **CHECKS))
 
     def _new_kernel_rows(self, X: Any) -> RowStream:

@@ -156,6 +156,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         """Return gamma, which has a default where the kernel is a name without parameters."""
         if self.gamma is not None or not isinstance(self.kernel, str) or self._precomputed():
             return self.gamma
+
         given = self.kernel_params or {}
         has_width = "gamma" in given or "sigma" in given
         if has_width or "gamma" not in parameter_names(self.kernel):
@@ -176,8 +177,8 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         best_loss = np.inf
         for _ in range(self.n_init):
             centres, owner = clusters(points, self.n_clusters, rng)
-            distances = points - centres[owner]
-            loss = float((distances**2).sum())
+            from_centre = points - centres[owner]
+            loss = float((from_centre**2).sum())
             if loss < best_loss:
                 best_loss = loss
                 labels = owner

@@ -78,10 +78,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 f"{names} is a parameter of a kernel object, but kernel="
                 f"{self.kernel!r} was given: pass one, as kernel=nysboost.Gaussian()."
             )
+
         known = self.kernel.get_params()
         for name in changed:
             if name not in known:
                 raise ValueError(unknown(f"parameter of {self.kernel},", name, sorted(known)))
+
         kernel: Any = self.kernel  # a dataclass, as every kernel with parameters is
         return cast("Kernel", replace(kernel, **changed))
 

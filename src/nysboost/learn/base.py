@@ -145,6 +145,7 @@ class BaseLearner(Estimator):
 
     def _learn(self, table: TrainingTable, *, local: bool | int | str) -> SearchResult:
         """Run the search with targets of shape (n, t), and keep its result."""
+        # the table as numbers
         rows: Rows = fit_rows(self, table.X, self.missing, table.y, table.weights)
         refuse_unequal(rows.n, len(table.y))
         if table.groups is not None:
@@ -153,6 +154,7 @@ class BaseLearner(Estimator):
         if cv == "time":
             warn_if_unsorted(table.X, self.schema_)
 
+        # what is tried, with how many landmarks
         candidates = candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
         budget = self._budget()
         c = LANDMARKS
@@ -268,6 +270,7 @@ class BaseLearner(Estimator):
         table = table.counting()
         rows = new_rows(self, table.X, self.missing).count()
         refuse_unequal(rows.n, len(table.y))
+
         budget = self._budget()
         self._members = [
             member.add_rows(rows, table.y, table.weights, budget) for member in self._members
@@ -368,9 +371,12 @@ def float32_suffices(predict: Callable[[Rows], Array], rows: Rows, error: Floats
         numbers = arrays.to_host(arrays.entries(short))
         if not np.isfinite(numbers).all():  # beyond the range of float32
             return False
+
+        # the same rows, evaluated in each precision
         single = make_rows(short)
         in_single = arrays.to_host(predict(single))
         in_double = arrays.to_host(predict(Float64Rows(single)))
+
     moved = np.abs(in_single - in_double).max(axis=0)
     return bool((moved <= NEGLIGIBLE_CHANGE * error).all())
 

@@ -152,12 +152,16 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if self.C is not None:
             require_positive("C", self.C)
 
+        # labels and weights, without rows of weight 0
         labels = check_labels(table.y, self)
         counts = self._times_class_weight(table.weights, labels)
         weights = self._sample_weight(counts, len(labels))
         table = replace(table, y=labels, weights=weights).counting()
+
+        # the indicator of each class, (n, k)
         self.classes_, codes = find_classes(table.y)
-        table = replace(table, y=np.eye(len(self.classes_))[codes])
+        indicators = np.eye(len(self.classes_))[codes]
+        table = replace(table, y=indicators)
         if self.loss == "squared":
             self._learn(table, local=self.local)
             return
@@ -179,6 +183,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     def _add_logistic(self, fitted: SearchResult) -> SearchResult:
         """Calibrate the mixture with logistic regressions on the features of each trial."""
+        # held-out rows give each logistic regression a share of the logits
         trials = fitted.trials
         if len(self.classes_) > MOST_CLASSES or not current().has_time():
             trials = ()
@@ -188,6 +193,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if not shares.any():
             return fitted
 
+        # members have the weights of theirs as further columns
         members = []
         for one, classifier, share in zip(trials, classifiers, shares.tolist(), strict=True):
             if one.weight == 0 and share == 0:
@@ -262,6 +268,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         self._refuse_new_labels(labels)
         if self.class_weight is not None and isinstance(self.class_weight, str):
             raise ValueError('class_weight="balanced" needs all rows: give a dict to partial_fit.')
+
         counts = self._times_class_weight(table.weights, labels)
         weights = self._added_weight(counts, len(labels))
         codes = np.searchsorted(self.classes_, labels)
@@ -286,10 +293,12 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if self.class_weight is None:
             return sample_weight
         classes, codes = np.unique(labels, return_inverse=True)
-        of_class = compute_class_weights(self.class_weight, classes, labels)[codes]
+        of_classes = compute_class_weights(self.class_weight, classes, labels)
+
+        of_rows = of_classes[codes]
         if sample_weight is None:
-            return of_class
-        return np.asarray(of_class * to_numbers(sample_weight, "sample_weight"))
+            return of_rows
+        return np.asarray(of_rows * to_numbers(sample_weight, "sample_weight"))
 
     # Predictions
 

@@ -121,7 +121,9 @@ def place_of(name: Any) -> Place:
 
     def place(gram: KernelGram, c: int, rng: np.random.Generator) -> tuple[Array, Array]:
         settings = Settings(n_components=c)
-        transform, _ = run(gram, settings, rng).feature_map(settings.row_cap)
+        approximation = run(gram, settings, rng)
+        transform, _ = approximation.feature_map(settings.row_cap)
+
         landmarks = transform.landmarks
         if transform.kernel != gram.kernel or landmarks.points is None:
             raise ValueError(
@@ -188,6 +190,7 @@ def _take_rows(X: Any, kept: Indices, n: int) -> Any:
         frame = to_narwhals(X)
         refuse_unequal(frame.shape[0], n)
         return frame[kept.tolist()].to_native()
+
     table = X if hasattr(X, "shape") else np.asarray(X)
     refuse_unequal(table.shape[0], n)
     if is_sparse(table):
@@ -222,6 +225,8 @@ def unit_of_weights(weights: Floats) -> float:
     """Return the divisor that leaves counts as they are and gives other weights the mean 1."""
     there = weights[weights > 0]
     least = float(there.min())
+
+    # the least weight may stand for 1, 2, … rows
     for times in range(1, MOST_TIMES + 1):
         counts = there * (times / least)
         is_whole = np.abs(counts - np.round(counts)) <= 1e-9 * counts
@@ -268,6 +273,7 @@ def _split_column(X: Any, name: str) -> tuple[Any, Any]:
             "with one value for each row."
         )
     refuse_unknown([name], list_column_names(X), "X")
+
     if is_lazy(X):
         return X.drop(columns=[name]), X[name]
     frame = to_narwhals(X)
@@ -276,11 +282,13 @@ def _split_column(X: Any, name: str) -> tuple[Any, Any]:
 
 def number_groups(groups: Any) -> Indices:
     """Return the number of each row's group, in the order of the groups' names, shape (n,)."""
+    # the value of each row, on the host
     values = gather(groups)
     if hasattr(values, "device") and not isinstance(values, np.ndarray):
         values = to_host(values)
     if not isinstance(values, list):
         values = np.asarray(values)
+
     shape = np.shape(values)
     if len(shape) != 1:
         raise ValueError(
@@ -295,6 +303,8 @@ def number_groups(groups: Any) -> Indices:
             f"groups has no value in row {row}: give such a row a group of its own, or leave it "
             "out."
         )
+
+    # numbers in the order of the names, which do not depend on the order of the rows
     names = [str(value) for value in cells.values or ()]
     rank = np.argsort(np.argsort(names, kind="stable"))
     return np.asarray(rank[cells.data])
@@ -305,12 +315,14 @@ def warn_if_unsorted(X: Any, schema: Schema) -> None:
     dates = [column for column in schema.columns if column.kind == "date"]
     if not dates or not is_frame(X) or is_lazy(X):
         return
+
     cells = read_columns(X, [column.name for column in dates])
     for column, cell in zip(dates, cells, strict=True):
         seconds = column.read(cell, "fill", 0)
         steps = np.diff(seconds[~np.isnan(seconds)])
         if np.sum(steps >= 0) >= SORTED_SHARE * len(steps):
             return
+
     warnings.warn(
         f'cv="time" holds out the last rows, but the rows are not in the order of '
         f"{dates[0].name!r}: sort them by time first.",

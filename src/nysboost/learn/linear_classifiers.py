@@ -57,6 +57,7 @@ class FittedClassifiers:
             objective = replace(self.objective, tolerance=TOLERANCE)
             factor = _factor(self.data, features)
             fitted = fit_margins(factor, self.signs, objective, self.data.mass)
+
         w, b = _mirror_two_classes(fitted)
         N = features.normalization
         return LinearPredictor(features, arrays.like(b, N), arrays.like(w, N))

@@ -236,13 +236,15 @@ class Problems:
 
         The Hessian H uses the rows with second derivatives, or a sample of them.
         """
+        # κ, the second derivatives by each score
         curves = self.objective.loss.curve(self.y * at.scores)
         kappa = arrays.to_host(self.strength * curves)
         most = CURVED_ROWS * self.features.shape[1]
         intercept = self.objective.intercept
+
+        # one system for each problem
         dw = self.xp.zeros_like(gw)
         db = self.xp.zeros_like(gb)
-
         for j in unsolved.tolist():
             rows, kappa_j = _rows_with_curvature(kappa[:, j], most)
             F = self.features.at(rows)
@@ -289,6 +291,8 @@ def _rows_with_curvature(kappa: Floats, most: int) -> tuple[Indices, Floats]:
     rows = np.flatnonzero(kappa)
     if len(rows) <= most:
         return rows, kappa[rows]
+
+    # at the centres of `most` equal parts of Σκ
     cumulated = np.cumsum(kappa[rows], dtype=np.float64)
     each = cumulated[-1] / most
     centres = (np.arange(most) + 0.5) * each

@@ -178,14 +178,19 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         return self._fit_any(X, y, sample_weight, groups)
 
     def _fit(self, table: TrainingTable) -> None:
+        # targets and weights, without rows of weight 0
         Y, self._flat = self._targets(table.y, table.X)
         weights = self._sample_weight(table.weights, len(Y))
         table = replace(table, y=Y, weights=weights).counting()
+
+        # targets of mean 0 and spread 1
         self._centre, self._unit = _location_and_scale(table.y, table.weights)
         scaled = self._standardise(table.y)
         self._variance_of_y = np.average(scaled**2, axis=0, weights=table.weights)
 
         fitted = self._learn(replace(table, y=scaled), local=self.local)
+
+        # predictive distributions, from held-out rows
         assert fitted.X is not None
         gaps = self._find_gaps(fitted.X)
         train_share = 1.0
@@ -221,6 +226,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
                 f"y has values up to {largest:.3g}, so far from those of the first rows that their "
                 "squares are out of range: fit all rows at once."
             )
+
         weights = self._added_weight(table.weights, len(Y))
         self._update(replace(table, y=scaled, weights=weights))
 
@@ -305,6 +311,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         found = self._evaluate(X, Quantiles(checked))
         if self._flat:
             return found
+
+        # side by side are the targets of the first level, of the second, …
         t = len(self._unit)
         of_levels = [found[:, first : first + t] for first in range(0, found.shape[1], t)]
         stacked: Array = arrays.namespace(found).stack(of_levels, axis=2)

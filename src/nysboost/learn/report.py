@@ -100,10 +100,13 @@ def _columns_to_shuffle(X: Floats, truth: Floats, origins: Indices) -> Indices:
     columns = np.unique(origins)
     if len(columns) <= MOST_COLUMNS:
         return columns
+
+    # the correlation of each with the targets, times the spread of these
     x = X - X.mean(axis=0)
     y = truth - truth.mean(axis=0)
     covariance = np.abs(x.T @ y).max(axis=1)
     lengths = positive_or_one(np.linalg.norm(x, axis=0))
+
     leading = np.argsort(-covariance / lengths, kind="stable")[:MOST_COLUMNS]
     is_leading = np.isin(columns, origins[leading])
     return np.asarray(columns[is_leading])
@@ -132,6 +135,7 @@ def _describe_candidates(learner: BaseLearner) -> list[str]:
     unit = "in standard deviations of y"
     if hasattr(learner, "classes_"):
         unit = "of class indicators"
+
     title = f"tried: {len(best)} candidates, held-out RMSE {least:.3g} to {most:.3g} ({unit})"
     return [f"{title}; the best:", *(f"  {error:.3g}  {name}" for name, error in best[:SHOWN])]
 
