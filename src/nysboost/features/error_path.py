@@ -25,7 +25,9 @@ def mixture_errors(factor: Factor, ranks: Sequence[int], weights: Sequence[Float
     """
     factor.keep()
     bounds = np.cumsum([0, *ranks]).tolist()
-    products = factor.fold_tiles(_inner_products, bounds, np.arange(factor.rows.n))
+    numbers = np.arange(factor.rows.n)
+    products = factor.fold_tiles(_inner_products, bounds, numbers)
+    squared_norm = products[0, 0]
 
     errors = []
     for w in weights:
@@ -34,8 +36,8 @@ def mixture_errors(factor: Factor, ranks: Sequence[int], weights: Sequence[Float
         c[0] = 1 - w.sum()
         c[1 : len(w) + 1] = w
 
-        squared = float(c @ products @ c)
-        errors.append(np.sqrt(max(squared, 0.0) / products[0, 0]))
+        squared_residual = max(0.0, c @ products @ c)
+        errors.append(np.sqrt(squared_residual / squared_norm))
     return np.array(errors)
 
 
@@ -44,15 +46,19 @@ def _inner_products(bounds: list[int], tile: Tile) -> Floats:
 
     Learner i has the columns of F from bounds[i − 1] to bounds[i].
     """
-    G = floats_on_host(tile.G)
-    products = np.zeros((len(bounds), len(bounds)))
+    n_matrices = len(bounds)
+    products = np.zeros((n_matrices, n_matrices))
 
-    for at in slices(0, len(G), PART):
-        parts = np.empty((len(bounds), G[at].size))
-        parts[0] = G[at].ravel()
-        for i in range(1, len(bounds)):
+    for at in slices(0, tile.G.shape[0], PART):
+        # G, E_1, …, E_p on some rows, each as a vector
+        G = floats_on_host(tile.G[at, :])
+        vectors = np.empty((n_matrices, G.size))
+        vectors[0] = G.ravel()
+        for i in range(1, n_matrices):
             own = slice(bounds[i - 1], bounds[i])
-            learner = floats_on_host(tile.F[at, own] @ tile.H[:, own].T)
-            parts[i] = (G[at] - learner).ravel()
-        products += parts @ parts.T
+            learner = tile.F[at, own] @ tile.H[:, own].T
+            E = G - floats_on_host(learner)
+            vectors[i] = E.ravel()
+
+        products += vectors @ vectors.T
     return products

@@ -53,8 +53,12 @@ class Factor:
     ) -> None:
         self.gram = gram
         self.transform = transform
-        self.weights = np.ones(transform.rank) if weights is None else weights
-        self.rows = gram.rows if rows is None else rows
+        if weights is None:
+            weights = np.ones(transform.rank)
+        if rows is None:
+            rows = gram.rows
+        self.weights = weights
+        self.rows = rows
         self.kept = F
 
     @property
@@ -102,7 +106,7 @@ class Factor:
     def _compute(self) -> Array:
         """Return F, from the rows."""
         gram = self.gram
-        return self.transform.write(self.rows, None, gram.budget, gram.counter)
+        return self.transform.write(self.rows, budget=gram.budget, counter=gram.counter)
 
     # Passes over all rows. Functions can be pickled; each of `aligned` is a table of the same rows.
 
@@ -111,7 +115,8 @@ class Factor:
     ) -> Array:
         """Return function(shared, F[block], *aligned[block]) of all blocks, shape (n, columns)."""
         self.keep()
-        return self._pass_rows.map(self._task(function, shared), columns, *aligned)
+        task = self._task(function, shared)
+        return self._pass_rows.map(task, columns, *aligned)
 
     def fold(
         self,
@@ -123,7 +128,8 @@ class Factor:
     ) -> R:
         """Return function(shared, F[block], *aligned[block]) of all blocks, merged in pairs."""
         self.keep()
-        return self._pass_rows.fold(self._task(function, shared, result_bytes), merge, *aligned)
+        task = self._task(function, shared, result_bytes)
+        return self._pass_rows.fold(task, merge, *aligned)
 
     def fold_tiles(
         self, function: Callable[[Any, Tile], Floats], shared: Any, numbers: Indices
@@ -132,9 +138,6 @@ class Factor:
 
         `numbers` (n,) are those of the rows in the Gram.
         """
-        gram = self.gram
-        width = gram.tile_width(self.transform.rank)
-
         # a block of rows comes with its numbers, and with its features where they are known
         aligned: list[Any] = [numbers[:, None]]
         transform: FeatureMap | None = self.transform
@@ -142,7 +145,9 @@ class Factor:
             aligned.append(self.kept)
             transform = None
 
-        task = TilePass(width, gram.budget, function, shared, gram.forget_rows(), transform)
+        gram = self.gram.forget_rows()
+        width = gram.tile_width(self.transform.rank)
+        task = TilePass(width, gram.budget, function, shared, gram, transform)
         return self.rows.fold_pairs(task, *aligned)
 
     @property
@@ -189,7 +194,8 @@ class Factor:
 
     def squared_norms(self) -> Floats:
         """Return Σ_k s_k F_ik² of each row, the diagonal of F S Fᵀ, shape (n,); F is not kept."""
-        column = gather(self._pass_rows.map(self._task(_squared_norms, self.weights), 1))
+        task = self._task(_squared_norms, self.weights)
+        column = gather(self._pass_rows.map(task, 1))
         return floats_on_host(column[:, 0])
 
     def triangular(self) -> Floats:
@@ -204,8 +210,10 @@ class Factor:
         """
         n, K = self.shape
         factor = self
-        if row_cap is not None and n > max(row_cap, 2 * K):
-            factor = self.only(spaced_indices(n, max(row_cap, 2 * K)))
+        if row_cap is not None:
+            most = max(row_cap, 2 * K)
+            if n > most:
+                factor = self.only(spaced_indices(n, most))
 
         # the eigenvalues of R S Rᵀ, with F = Q R, are those of F S Fᵀ
         eps = self.gram.eps
@@ -299,10 +307,11 @@ class TilePass(PairTask):
         F = features_of_block(self.gram, self.transform, block)
         return block, *aligned, F
 
-    def evaluate(self, upper: list[Array], lower: list[Array]) -> Floats:
+    def evaluate(self, upper: list[Any], lower: list[Any]) -> Floats:
         """Return the function's result for the tile of these rows."""
         X, rows, F = upper
         Y, columns, H = lower
-        at_columns: Any = columns[:, 0]
-        G = self.gram.evaluate(X, Landmarks(at_columns, Y))
-        return self.function(self.shared, Tile(G, F, H, rows == columns.T))
+        landmarks = Landmarks(columns[:, 0], Y)
+        G = self.gram.evaluate(X, landmarks)
+        tile = Tile(G, F, H, same=rows == columns.T)
+        return self.function(self.shared, tile)

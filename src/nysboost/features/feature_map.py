@@ -57,9 +57,8 @@ class BlockDiagonal:
     @property
     def shape(self) -> tuple[int, int]:
         """(Σm_i, Σk_i)."""
-        height = sum(int(P.shape[0]) for P in self.blocks)
-        width = sum(int(P.shape[1]) for P in self.blocks)
-        return height, width
+        heights, widths = zip(*(P.shape for P in self.blocks), strict=True)
+        return sum(heights), sum(widths)
 
     def dense(self) -> Array:
         """Return N as one array of shape (Σm_i, Σk_i)."""
@@ -195,9 +194,9 @@ class FeatureMap:
 
         # W = L Lᵀ, with a jitter that keeps it positive definite
         W = kernel(Z, Z)
-        symmetric = (W + W.T) / 2
         jitter = JITTER * float(W[0, 0])
-        L = namespace(Z).linalg.cholesky(symmetric + jitter * identity(Z.shape[0], W))
+        W = (W + W.T) / 2 + jitter * identity(len(landmarks), W)
+        L = namespace(Z).linalg.cholesky(W)
         return cls(kernel, landmarks, triangular_inverse(L).T)
 
     @property
@@ -236,9 +235,11 @@ class FeatureMap:
 
     def lift(self, sample: Sample) -> FeatureMap:
         """Return a map on columns of a sample as one on columns of the whole matrix."""
-        is_precomputed = self.landmarks.points is None
-        kernel = sample.kernel if is_precomputed else self.kernel
-        return FeatureMap(kernel, sample.lift_to_rows(self.landmarks), self.projection)
+        landmarks = sample.lift_to_rows(self.landmarks)
+        kernel = self.kernel
+        if landmarks.points is None:  # columns of a precomputed matrix
+            kernel = sample.kernel
+        return FeatureMap(kernel, landmarks, self.projection)
 
     def round_to(self, eps: float) -> FeatureMap:
         """Return the map for values of lower precision, without features below its rounding."""
@@ -248,7 +249,8 @@ class FeatureMap:
 
         # of plain Nyström these are the inverses of W's eigenvalues
         sizes = to_host(norms(N, axis=0)) ** 2
-        kept = np.flatnonzero(sizes * ROUNDING * eps <= sizes.min())
+        largest = sizes.min() / (ROUNDING * eps)
+        kept = np.flatnonzero(sizes <= largest)
         return replace(self, projection=take(N, kept, axis=1))
 
     def times(self, matrix: Array) -> FeatureMap:
@@ -260,8 +262,8 @@ class FeatureMap:
 
     def __call__(self, X: Any) -> Array:
         """Return the features of the rows of a table, shape (n, r)."""
-        is_empty = getattr(X, "shape", ())[:1] == (0,)
-        if is_empty:
+        shape = getattr(X, "shape", ())
+        if shape and shape[0] == 0:
             reference = as_float(dense(X))
             return empty((0, self.rank), reference)
 
@@ -334,7 +336,8 @@ def features_of(gram: Gram, transform: FeatureMap, rows: Selection | None = None
 
 def features_of_block(gram: Gram, transform: FeatureMap, X: Array) -> Array:
     """Return a map's features at rows X in memory, as the Gram counts and budgets them."""
-    return transform.write(ArrayRows(X), budget=gram.budget, counter=gram.counter)
+    rows = ArrayRows(X)
+    return transform.write(rows, budget=gram.budget, counter=gram.counter)
 
 
 PANEL = 128  # columns of a triangular N multiplied at a time, without zeros: 2/3 of the time

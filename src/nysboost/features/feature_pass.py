@@ -72,7 +72,8 @@ class FeatureTask(Task):
         point = 0  # of a precomputed matrix
         if transform.landmarks.points is not None:
             point = d
-        operands = itemsize * (2 * c * (point + 2) + transform.projection_size)
+        numbers_of_z = 2 * c * (point + 2)
+        operands = itemsize * (numbers_of_z + transform.projection_size)
 
         # a row of a block: its coordinates, its kernel values and its features
         features_of_row = 2 * r
@@ -153,7 +154,8 @@ class FeaturePass(FeatureTask):
 
     def prepare(self, template: Array) -> BlockResult:
         """Return (block, *others) ↦ result."""
-        return BlockResult(self.function, self.shared, self.features(template))
+        features = self.features(template)
+        return BlockResult(self.function, self.shared, features)
 
     def plan(self, rows: PlannedRows, streamed: bool) -> Plan:
         """Return the sizes of the pass."""
@@ -229,7 +231,8 @@ class BlockResult:
 
     def __call__(self, X: Array, *others: Array) -> Any:
         """Return the function's result for a block and the same rows of other tables."""
-        return self.function(self.shared, self.features(X), *others)
+        F = self.features(X)
+        return self.function(self.shared, F, *others)
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,8 @@ def moments_of(
     budget: Budget | None = None,
 ) -> Moments:
     """Return the moments of all rows in one pass, in float64; Y is (n, t), `weights` (n,)."""
-    result_bytes = 8 * transform.rank * (transform.rank + Y.shape[1])
+    r = transform.rank
+    result_bytes = 8 * r * (r + Y.shape[1])
     task = FeaturePass(
         transform, "moments", _moments, result_bytes=result_bytes, double=True, budget=budget
     )
@@ -162,7 +163,8 @@ class LinearModel(LinearPredictor):
 
         # w = (FᵀF + γI)⁻¹ b
         root = _inverse_root(moments.FF, gamma)
-        b = moments.FY - moments.F[:, None] * mean[None, :]
+        means = moments.F[:, None] * mean[None, :]
+        b = moments.FY - means
         w = root @ (root.T @ b)
 
         # sums of squares: of y about its mean, and of what the model leaves of them
@@ -174,8 +176,9 @@ class LinearModel(LinearPredictor):
         # the kernel's amplitude is then the variance of y
         doubt = gamma
         whole = float(xp.sum(total))
+        left = float(xp.sum(missed))
         if whole > 0:
-            doubt = _height(features) * float(xp.sum(missed)) / whole
+            doubt = _height(features) * left / whole
         doubt = max(doubt, min(gamma, NOISELESS))
 
         doubt_root = _inverse_root(moments.FF, doubt)
@@ -194,8 +197,9 @@ class LinearModel(LinearPredictor):
         if seen:
             known = known / xp.clip(1 - known, min=NOISELESS)
 
-        squared_norms = xp.sum(F * F, axis=1)
-        unknown = xp.clip(_height(self.features) - squared_norms, min=0.0)
+        prior = _height(self.features)
+        explained = xp.sum(F * F, axis=1)
+        unknown = xp.clip(prior - explained, min=0.0)
         return 1 + known + unknown / self.doubt
 
     def outlying(self, F: Array, beyond: float) -> Array:
@@ -218,7 +222,8 @@ class LinearModel(LinearPredictor):
 
         # u: the share that is left at these rows
         unknown = (self.spread(F) - 1) * self.doubt / height
-        return xp.clip((unknown - usual) / (1 - usual), min=0.0)
+        beyond_usual = (unknown - usual) / (1 - usual)
+        return xp.clip(beyond_usual, min=0.0)
 
 
 def _height(features: FeatureMap) -> float:

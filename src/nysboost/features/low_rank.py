@@ -60,7 +60,8 @@ class LowRankMatrix(LinearOperator):
     def _factor(self) -> Factor:
         projections = [learner.normalization for learner in self.learners]
         ranks = [learner.rank for learner in self.learners]
-        return Factor(self.gram, self._map(projections), np.repeat(self.weights, ranks))
+        weights = np.repeat(self.weights, ranks)
+        return Factor(self.gram, self._map(projections), weights)
 
     def _map(self, projections: Sequence[Array]) -> FeatureMap:
         """Return the map on all landmarks, with the learners' features side by side."""
@@ -97,7 +98,8 @@ class LowRankMatrix(LinearOperator):
         low = (F * self._weights_like) @ F.T
         if self.shift == 0:
             return low
-        return low + self.shift * identity(self.shape[0], low)
+        unit = identity(self.shape[0], low)
+        return low + self.shift * unit
 
     def __matmul__(self, V: TableLike) -> Array:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
@@ -120,8 +122,9 @@ class LowRankMatrix(LinearOperator):
             return to_host(product)
 
         # F S Fᵀ V + δV
-        inner = self._weights_like[:, None] * self._factor.inner(V)
-        low = gather(self._factor.times(inner), V)
+        inner = self._factor.inner(V)
+        weighted = self._weights_like[:, None] * inner
+        low = gather(self._factor.times(weighted), V)
         if self.shift == 0:
             return low
         return low + self.shift * V
@@ -180,16 +183,18 @@ class LowRankMatrix(LinearOperator):
         else:
             B = as_float(to_numbers(b, "b"))
         self._require_definite(alpha)
-        if B.ndim not in (1, 2) or B.shape[0] != self.shape[0]:
-            msg = f"b has shape {tuple(B.shape)}, but the matrix has {self.shape[0]} rows."
+        n = self.shape[0]
+        if B.ndim not in (1, 2) or B.shape[0] != n:
+            msg = f"b has shape {tuple(B.shape)}, but the matrix has {n} rows."
             raise ValueError(msg)
 
         if self._is_elsewhere(B):
             x = self.solve(like(B, self._weights_like), alpha)
             return to_host(x)
-        if B.ndim == 1:
-            return self._solve_columns(B[:, None], alpha)[:, 0]
-        return self._solve_columns(B, alpha)
+        if B.ndim == 2:
+            return self._solve_columns(B, alpha)
+        column = self._solve_columns(B[:, None], alpha)
+        return column[:, 0]
 
     def _is_elsewhere(self, V: Array) -> bool:
         """Whether an array is NumPy's, and the data of another library."""
@@ -234,14 +239,16 @@ class LowRankMatrix(LinearOperator):
         gain = (eigenvalues / (eigenvalues + alpha))[:, None]
 
         # y = 0 gives x = b / α, and with it ‖b‖
-        best = np.zeros((len(S), int(b.shape[1])))
+        q = int(b.shape[1])
+        best = np.zeros((len(S), q))
         inner, squares = self._inner(best, alpha, b)
         scale = float(np.sqrt(squares.sum()))
         if not np.isfinite(scale):
             raise ValueError("b contains NaN or infinity: there is no solution to that.")
 
         # the first y is that of the eigendecomposition
-        y = T @ (gain * (T.T @ (alpha * inner)))
+        projected = T.T @ (alpha * inner)
+        y = T @ (gain * projected)
         reached = np.inf
         for _ in range(1 + REFINEMENTS):
             inner, _ = self._inner(y, alpha, b)
@@ -257,7 +264,8 @@ class LowRankMatrix(LinearOperator):
             reached = residual
             if is_slow or residual <= self.gram.eps:
                 break
-            y = target + T @ (gain * (T.T @ (R.T @ left)))
+            projected = T.T @ (R.T @ left)
+            y = target + T @ (gain * projected)
         return best, reached
 
     def _inner(self, y: Floats, alpha: float, b: Array) -> tuple[Floats, Floats]:
@@ -272,7 +280,8 @@ class LowRankMatrix(LinearOperator):
 
     @cached_property
     def _weights_like(self) -> Array:
-        return like(self._factor.weights, self.learners[0].normalization)
+        reference = self.learners[0].normalization
+        return like(self._factor.weights, reference)
 
     @cached_property
     def _triangle(self) -> Floats:
@@ -310,5 +319,6 @@ def _inner(terms: _Solution, F: Array, b: Array) -> Floats:
     """Return Fᵀ x for x = (b − F y) / α, and below it ‖b‖² of each column."""
     x = _solution(terms, F, in_float64(b))
     inner = floats_on_host(in_float64(F).T @ x)
-    squares = (floats_on_host(b) ** 2).sum(axis=0, keepdims=True)
-    return np.concatenate([inner, squares])
+    squares = floats_on_host(b) ** 2
+    sums = squares.sum(axis=0, keepdims=True)
+    return np.concatenate([inner, sums])

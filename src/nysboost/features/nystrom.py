@@ -9,7 +9,15 @@ import numpy as np
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
-from nysboost.numerics.arrays import Array, Floats, floats_on_host, in_float64, like, namespace
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    floats_on_host,
+    in_float64,
+    like,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.tolerances import EXHAUSTED, ROUNDING
 
 
@@ -37,10 +45,11 @@ def fit_learner(
     if weights is None:
         root = _inverse_root(W, rank, gram.eps)
     else:
-        D_root = like(np.sqrt(weights), W)[:, None]
+        D_root = like(np.sqrt(weights)[:, None], W)
         weighted = D_root * W * D_root.T
         root = D_root * _inverse_root(weighted, rank, gram.eps)
-    return FeatureMap(gram.kernel, landmarks, xp.astype(root, W.dtype))
+    projection = xp.astype(root, W.dtype)
+    return FeatureMap(gram.kernel, landmarks, projection)
 
 
 def _inverse_root(W: Array, rank: int, eps: float) -> Array:
@@ -58,9 +67,10 @@ def _inverse_root(W: Array, rank: int, eps: float) -> Array:
     U = xp.flip(U, axis=1)
     refuse_indefinite(eigenvalues)
 
-    kept = eigenvalues[:rank] > ROUNDING * eps * eigenvalues[0]
-    k = int(xp.sum(xp.astype(kept, xp.int64)))
-    return U[:, :k] / xp.sqrt(eigenvalues[:k])
+    leading = eigenvalues[:rank]
+    kept = leading > ROUNDING * eps * leading[0]
+    k = int(to_host(kept).sum())
+    return U[:, :k] / xp.sqrt(leading[:k])
 
 
 def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
@@ -79,5 +89,6 @@ def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
     approximated = Factor(gram, learner).squared_norms()
     missing = np.abs(diagonal - approximated)
 
-    rounding = EXHAUSTED * max(1, learner.rank) * gram.eps * diagonal
+    eliminations = max(1, learner.rank)
+    rounding = EXHAUSTED * eliminations * gram.eps * diagonal
     return np.where(missing > rounding, missing, 0.0)

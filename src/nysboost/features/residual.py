@@ -74,7 +74,8 @@ class Residual:
         if self._span is None or self._operator is None or self.shift != 0:
             return False
         # rounding grows with ‖Nᵀ W N‖
-        size = 1 + _norm(self._span.W) * _norm(self._span.N) ** 2
+        N, W = self._span
+        size = 1 + _norm(W) * _norm(N) ** 2
         rounding = 8 * self.gram.eps * size
 
         largest = float(self._operator.eigenvalues.max(initial=0.0))
@@ -87,14 +88,16 @@ class Residual:
         if self._span is None:
             return 4 * eps
         # a feature k(x, Z) N is rounded in proportion to ‖k(x, Z)‖ ‖N‖
+        N, W = self._span
         largest_weight = np.abs(self.factor.weights).max()
-        scale = np.sqrt(np.trace(self._span.W) * largest_weight)
-        size = float(scale) * _norm(self._span.N)
+        scale = np.sqrt(np.trace(W) * largest_weight)
+        size = float(scale) * _norm(N)
         return 4 * eps + eps * size
 
     def diagonals(self, F: Array, g: Floats) -> Floats:
         """Return R_ii and a_i for rows with features F and k(x, x) = g, shape (2, len(g))."""
-        return _diagonals(self._of_a_row, F, g[:, None]).T
+        both = _diagonals(self._of_a_row, F, g[:, None])
+        return both.T
 
     def all_diagonals(self, g: Floats) -> Floats:
         """Return R_ii and a_i for all rows, in one pass."""
@@ -142,15 +145,18 @@ class _Operator:
     def of(cls, span: _Span, weights: Floats) -> _Operator:
         """Return T of features with these N and W, and S the diagonal of weights."""
         # an orthonormal basis of the span, V θ^(−1/2) with Nᵀ W N = V θ Vᵀ
-        theta, V = np.linalg.eigh(span.N.T @ span.W @ span.N)
-        kept = theta > len(theta) * EPS * theta.max(initial=0.0)
+        N, W = span
+        theta, V = np.linalg.eigh(N.T @ W @ N)
+        largest = theta.max(initial=0.0)
+        kept = theta > len(theta) * EPS * largest
         V = V[:, kept]
         root = np.sqrt(theta[kept])
 
         # T in this basis
         middle = V.T @ (weights[:, None] * V)
         core = root[:, None] * middle * root
-        eigenvalues, Y = np.linalg.eigh((core + core.T) / 2)
+        core = (core + core.T) / 2
+        eigenvalues, Y = np.linalg.eigh(core)
         basis = (V / root) @ Y
         return cls(eigenvalues, basis)
 
@@ -190,8 +196,9 @@ def _diagonals(terms: _RowTerms, F: Array, g: Floats) -> Floats:
         a = d + 2 * beyond.sum(axis=1)
 
     # rounding may have taken from a_i what it adds to an entry
-    bound = np.maximum(a, 0.0) + terms.noise * g
-    return np.stack([d - terms.shift, bound], axis=1)
+    bounds = np.maximum(a, 0.0) + terms.noise * g
+    diagonal = d - terms.shift
+    return np.stack([diagonal, bounds], axis=1)
 
 
 def _moments(roots: Floats, F: Array) -> Floats:
@@ -209,7 +216,8 @@ def _norm(A: Floats) -> float:
     for _ in range(10):
         v /= np.linalg.norm(v)
         v = A.T @ (A @ v)
-    return scale * float(np.sqrt(np.linalg.norm(v)))
+    squared = np.linalg.norm(v)
+    return scale * float(np.sqrt(squared))
 
 
 # Norms of the residual, relative to those of G
@@ -238,7 +246,8 @@ def _squares(terms: _TileTerms, tile: Tile) -> Floats:
     R = tile.G - weighted @ tile.H.T
     if terms.shift:
         R = R - like(terms.shift * tile.same, R)
-    return np.array([_squared_norm(R), _squared_norm(tile.G)])
+    squared_residual = _squared_norm(R)
+    return np.array([squared_residual, _squared_norm(tile.G)])
 
 
 def _squared_norm(A: Array) -> float:
@@ -279,8 +288,9 @@ class _Products:
     def times_residual(self, v: Floats) -> Floats:
         """Return R v."""
         factor = self.residual.factor
-        inner = factor.weights[:, None] * factor.inner(v[:, None])
-        low_rank = gather(factor.times(inner))[:, 0]
+        inner = factor.inner(v[:, None])
+        weighted = factor.weights[:, None] * inner
+        low_rank = gather(factor.times(weighted))[:, 0]
         shifted = self.residual.shift * self._sum_of_same(v)
         return self.times_gram(v) - low_rank - shifted
 
