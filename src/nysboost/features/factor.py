@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,11 +17,14 @@ from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.linalg import spectrum, triangular_factor
 from nysboost.numerics.tolerances import ROUNDING
 from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.driver import BlockTask, PairTask, Task
+from nysboost.rows.driver import BlockFunction, BlockTask, PairTask, Shared, Task
 from nysboost.rows.lazy import gather
 from nysboost.rows.rows import Rows
 
 R = TypeVar("R")
+
+TileFunction: TypeAlias = Callable[[Shared, "Tile"], Floats]
+"""(shared, tile) ↦ numbers that are added up over the tiles."""
 
 BLOCK_BYTES = 2**25  # a block of features of this size is factorised at full speed
 
@@ -111,7 +114,7 @@ class Factor:
     # Passes over all rows. Functions can be pickled; each of `aligned` is a table of the same rows.
 
     def map(
-        self, function: Callable[..., Array], shared: Any, columns: int, *aligned: Array
+        self, function: Callable[..., Array], shared: Shared, columns: int, *aligned: Array
     ) -> Array:
         """Return function(shared, F[block], *aligned[block]) of all blocks, shape (n, columns)."""
         self.keep()
@@ -121,7 +124,7 @@ class Factor:
     def fold(
         self,
         function: Callable[..., R],
-        shared: Any = None,
+        shared: Shared = None,
         *aligned: Array,
         merge: Callable[[R, R], R] = operator.add,
         result_bytes: int = 0,
@@ -131,9 +134,7 @@ class Factor:
         task = self._task(function, shared, result_bytes)
         return self._pass_rows.fold(task, merge, *aligned)
 
-    def fold_tiles(
-        self, function: Callable[[Any, Tile], Floats], shared: Any, numbers: Indices
-    ) -> Floats:
+    def fold_tiles(self, function: TileFunction, shared: Shared, numbers: Indices) -> Floats:
         """Return the sum of function(shared, tile) over all tiles of G, a few held at a time.
 
         `numbers` (n,) are those of the rows in the Gram.
@@ -157,7 +158,7 @@ class Factor:
             return self.rows
         return ArrayRows(self.kept)
 
-    def _task(self, function: Callable[..., Any], shared: Any, result_bytes: int = 0) -> Task:
+    def _task(self, function: BlockFunction, shared: Shared, result_bytes: int = 0) -> Task:
         """Return what is done to a block of these rows."""
         name = function.__name__.strip("_")
         budget = self.gram.budget
@@ -295,8 +296,8 @@ class TilePass(PairTask):
     `gram` has no rows; the transform is None where features come with the rows.
     """
 
-    function: Callable[[Any, Tile], Floats]
-    shared: Any
+    function: TileFunction
+    shared: Shared
     gram: Gram
     transform: FeatureMap | None
 

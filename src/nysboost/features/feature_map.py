@@ -17,6 +17,7 @@ from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics.arrays import (
     Array,
     Selection,
+    TableLike,
     as_float,
     dense,
     empty,
@@ -36,11 +37,11 @@ from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.recognise import make_stream
 from nysboost.rows.rows import RowStream
 
-Encoder: TypeAlias = Callable[[Any], Any]
+Encoder: TypeAlias = Callable[[TableLike], TableLike]
 """What makes numbers of a table of the user's, and leaves numbers as they are."""
 
 
-def no_encoder(X: Any) -> Any:
+def no_encoder(X: TableLike) -> TableLike:
     """Return a table of numbers as it is."""
     return X
 
@@ -278,7 +279,7 @@ class FeatureMap:
     def write(
         self,
         rows: RowStream,
-        out: Any = None,
+        out: object = None,
         budget: Budget | None = None,
         counter: EntryCounter | None = None,
     ) -> Array:
@@ -321,7 +322,7 @@ class EncodedMap(FeatureMap):
 
     encoder: Encoder = no_encoder
 
-    def __call__(self, X: Any) -> Array:
+    def __call__(self, X: TableLike) -> Array:
         """Return the features of the rows of a table, shape (n, r)."""
         return super().__call__(self.encoder(X))
 

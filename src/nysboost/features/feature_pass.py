@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from nysboost.gram import EntryCounter
 from nysboost.kernels import Evaluator
 from nysboost.numerics.arrays import Array, block_bytes, dtype_name, in_float64, is_numpy
 from nysboost.numerics.budget import Budget
-from nysboost.rows.driver import Cost, Plan, PlannedRows, Task
+from nysboost.rows.driver import BlockFunction, Cost, Plan, PlannedRows, Result, Shared, Task
 from nysboost.rows.sizes import WAITING
 
 if TYPE_CHECKING:
@@ -148,8 +147,8 @@ class FeaturePass(FeatureTask):
     """A pass whose result for a block is function(shared, F, *others), of `result_bytes`."""
 
     name: str
-    function: Callable[..., Any]
-    shared: Any = None
+    function: BlockFunction
+    shared: Shared = None
     result_bytes: int = 0
 
     def prepare(self, template: Array) -> BlockResult:
@@ -225,11 +224,11 @@ class BlockFeatures:
 class BlockResult:
     """x ↦ function(shared, k(x, Z) N) for blocks of rows."""
 
-    function: Callable[..., Any]
-    shared: Any
+    function: BlockFunction
+    shared: Shared
     features: BlockFeatures
 
-    def __call__(self, X: Array, *others: Array) -> Any:
+    def __call__(self, X: Array, *others: Array) -> Result:
         """Return the function's result for a block and the same rows of other tables."""
         F = self.features(X)
         return self.function(self.shared, F, *others)

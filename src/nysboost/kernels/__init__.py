@@ -51,9 +51,8 @@ A kernel without them ignores them, as in scikit-learn, with a warning.
 
 def parameter_names(kernel: str) -> tuple[str, ...]:
     """Return the names of the parameters of a named kernel."""
-    named: Any = _NAMED.get(kernel)
-    if named is not None:
-        return tuple(named.__match_args__)
+    if kernel in _NAMED:
+        return _NAMED[kernel].parameter_names()
     return tuple(SklearnKernel.parameters.get(kernel, ()))
 
 

@@ -138,8 +138,12 @@ class Kernel:
 
         Estimators take them as ``kernel__sigma``; a kernel itself never changes.
         """
-        names: tuple[str, ...] = getattr(self, "__match_args__", ())  # a dataclass's parameters
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters: of a kernel that is a dataclass, its fields."""
+        return getattr(cls, "__match_args__", ())
 
     def _with(self, **changes: Any) -> Self:
         """Return the kernel with other values of some of its parameters."""

@@ -66,6 +66,12 @@ def is_sparse(array: object) -> TypeGuard[Any]:
 
 SUPPORTED = "NumPy, PyTorch and CuPy"
 
+Numbers: TypeAlias = NDArray[Any]
+"""A NumPy array of any dtype."""
+
+DType: TypeAlias = Any
+"""A dtype of any namespace."""
+
 
 def library(values: object) -> str:
     """Return the name of the library that has made an array or another object."""
@@ -82,7 +88,7 @@ def is_array(values: object) -> TypeGuard[Any]:
     return bool(compat.is_array_api_obj(values))
 
 
-def to_host(array: Array) -> NDArray[Any]:
+def to_host(array: Array) -> Numbers:
     """Return the array as NumPy, copied from its device where it has one."""
     if library(array) != "array_api_strict":
         array = compat.to_device(array, "cpu")
@@ -94,7 +100,7 @@ def floats_on_host(array: Array) -> Floats:
     return to_host(array).astype(np.float64, copy=False)
 
 
-def like(values: NDArray[Any], reference: Array, dtype: Any = None) -> Array:
+def like(values: Numbers, reference: Array, dtype: DType = None) -> Array:
     """Return `values` in the namespace, on the device and in the dtype of `reference`."""
     if type(values) is np.ndarray is type(reference):  # ten times faster
         return values.astype(dtype or reference.dtype, copy=False)
@@ -104,7 +110,7 @@ def like(values: NDArray[Any], reference: Array, dtype: Any = None) -> Array:
     return namespace(reference).asarray(values, **_kind(reference, dtype))
 
 
-def _kind(reference: Array, dtype: Any = None) -> dict[str, Any]:
+def _kind(reference: Array, dtype: DType = None) -> dict[str, Any]:
     """Return dtype and device of new arrays like the reference."""
     kind = {"dtype": dtype or reference.dtype, "device": None}
     if not is_sparse(reference):
@@ -169,7 +175,7 @@ def place(indices: Indices, reference: Array) -> Indices:
     """Return indices on the device of an array, for taking at them several times."""
     if is_numpy(reference) or not isinstance(indices, np.ndarray):
         return indices
-    at: Any = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
+    at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
     there: Any = namespace(reference).asarray(at, device=device(reference))
     found: Indices = there
     return found
@@ -214,7 +220,7 @@ def stack_tables(parts: Sequence[Array]) -> Array:
 
 def dtype_name(array: Array) -> str:
     """Return "float32" or "float64", whatever the namespace calls it."""
-    dtype: Any = array.dtype
+    dtype: DType = array.dtype
     if isinstance(dtype, np.dtype):
         return _numpy_name(dtype)
     return str(dtype).rpartition(".")[2]
@@ -294,7 +300,7 @@ def unit_of(array: Array) -> float:
     return float(2.0 ** (exponent - 1))
 
 
-def positive_or_one(values: NDArray[Any]) -> Floats:
+def positive_or_one(values: Numbers) -> Floats:
     """Return the values with 1 in the place of those that are not positive, to divide by."""
     return np.where(values > 0, values, 1.0)
 

@@ -6,29 +6,28 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from nysboost.numerics.arrays import is_array, to_host
+from nysboost.numerics.arrays import Indices, is_array, to_host
 from nysboost.numerics.messages import format_value
 
 
-def require_number(name: str, value: Any) -> None:
+def require_number(name: str, value: object) -> None:
     """Raise unless the value is a finite number."""
     _require(name, "must be a number", value, -np.inf, np.inf)
 
 
-def require_positive(name: str, value: Any) -> None:
+def require_positive(name: str, value: object) -> None:
     """Raise unless the value is a positive finite number."""
     _require(name, "must be a positive number", value, 0, np.inf)
 
 
-def require_fraction(name: str, value: Any) -> None:
+def require_fraction(name: str, value: object) -> None:
     """Raise unless the value is a number between 0 and 1."""
     _require(name, "lies between 0 and 1", value, 0, 1)
 
 
-def require_count(name: str, value: Any) -> None:
+def require_count(name: str, value: object) -> None:
     """Raise unless the value is a positive whole number."""
     _require(name, "must be a positive whole number", value, 0, np.inf, Integral)
 
@@ -56,7 +55,7 @@ def make_rng(random_state: RandomState) -> np.random.Generator:
         raise ValueError(msg) from error
 
 
-def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
+def positions(rows: Any, n: int, name: str = "rows") -> Indices:
     """Return what NumPy would index a vector of length n with as positions, all in range(n).
 
     `rows` is a slice, a mask of length n or a sequence of whole numbers, of which negative ones

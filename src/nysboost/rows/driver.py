@@ -34,6 +34,9 @@ Result: TypeAlias = Any
 BlockFunction: TypeAlias = Callable[..., Result]
 """(block of rows, *the same rows of aligned tables) ↦ the task's result."""
 
+Shared: TypeAlias = Any
+"""What a function of blocks needs beside them: any object that can be pickled."""
+
 Merge: TypeAlias = Callable[[T, T], T]
 """Two results, of rows and of the rows behind them ↦ the result of both."""
 
@@ -226,7 +229,7 @@ class BlockTask(Task):
 
     name: str
     function: BlockFunction
-    shared: object = None
+    shared: Shared = None
     size: int = 2**14
     finite: bool = False
 
