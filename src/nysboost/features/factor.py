@@ -56,13 +56,15 @@ class Factor:
     ) -> None:
         self.gram = gram
         self.transform = transform
+        self.kept = F
+
         if weights is None:
             weights = np.ones(transform.rank)
+        self.weights = weights
+
         if rows is None:
             rows = gram.rows
-        self.weights = weights
         self.rows = rows
-        self.kept = F
 
     @property
     def shape(self) -> tuple[int, int]:

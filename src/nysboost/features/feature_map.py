@@ -58,8 +58,9 @@ class BlockDiagonal:
     @property
     def shape(self) -> tuple[int, int]:
         """(Σm_i, Σk_i)."""
-        heights, widths = zip(*(P.shape for P in self.blocks), strict=True)
-        return sum(heights), sum(widths)
+        shapes = np.array([P.shape for P in self.blocks])
+        height, width = shapes.sum(axis=0).tolist()
+        return height, width
 
     def dense(self) -> Array:
         """Return N as one array of shape (Σm_i, Σk_i)."""
@@ -151,6 +152,7 @@ def _panels(P: Array) -> list[Array]:
     if below_diagonal.any():
         return [P]
 
+    # a panel ends where its last column does
     panels = []
     for start in range(0, width, PANEL):
         stop = min(start + PANEL, width)
@@ -222,6 +224,7 @@ class FeatureMap:
         if N is not None:
             return N
 
+        # the identity, where the landmarks are
         reference: Array = np.empty(0)
         if self.landmarks.points is not None:
             reference = dense(self.landmarks.points[:1, :])
@@ -269,6 +272,7 @@ class FeatureMap:
             return empty((0, self.rank), reference)
 
         rows = make_stream(X)
+
         Z = self.landmarks.points
         if Z is not None and rows.n_features != Z.shape[1]:
             raise ValueError(
@@ -303,7 +307,8 @@ class FeatureMap:
 
     def _prepare(self, template: Array) -> PreparedMap:
         evaluate = self.landmarks.evaluator(self.kernel, template)
-        return PreparedMap(evaluate, product_with(self.projection, template))
+        product = product_with(self.projection, template)
+        return PreparedMap(evaluate, product)
 
     @cached_property
     def _prepared(self) -> dict[tuple[np.dtype[Any], int], PreparedMap]:

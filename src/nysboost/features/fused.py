@@ -232,6 +232,8 @@ class FusedMap:
         """Prepare Z, centred and scaled, as two float16 arrays of shape (D, c)."""
         self.centre = Z.mean(0)
         width = max(16, int(triton.next_power_of_2(Z.shape[1])))
+
+        # d and c are padded with zeros
         scaled = (Z - self.centre) * self.scale
         self.Z = _pad(scaled.T, width, self.tile.landmarks)
         self.half_z = (self.Z * self.Z).sum(0) / 2
@@ -240,6 +242,8 @@ class FusedMap:
     def _split_projection(self, N: Tensor) -> None:
         """Prepare N as two float16 arrays, each column times a power of two."""
         tile = self.tile
+
+        # by which the largest entry of a column is just below 2¹⁵
         largest = N.abs().amax(0)
         bits = VALUE_BITS - torch.frexp(largest).exponent
         scaled = _pad(torch.ldexp(N, bits), tile.landmarks, tile.features)
@@ -268,9 +272,12 @@ class FusedMap:
     def _launch(self, X: Tensor, out: Tensor, far: Tensor) -> None:
         n, d = X.shape
         c_pad, r_pad = self.N1.shape
+
+        # a program for each tile of rows and features
         tile = self.tile
         row_tiles = triton.cdiv(n, tile.rows)
         feature_tiles = r_pad // tile.features
+
         _features[(row_tiles * feature_tiles,)](
             X, X.stride(0), self.centre, self.scale,
             self.Z1, self.Z2, self.Z, self.half_z,
@@ -293,9 +300,11 @@ def fused_map(kernel: Kernel, Z: Tensor, N: Tensor) -> FusedMap | None:
     if not Z.dtype == N.dtype == torch.float32:
         return None
 
+    # float16 has the accuracy of TF32 with one product
     products = 1
     if torch.get_float32_matmul_precision() == "highest":
         products = 3
+
     found = FusedMap(kernel, Z, N, products)
     if not found.in_range:
         return None

@@ -38,6 +38,7 @@ class Moments:
     def of(cls, F: Array, Y: Array, weights: Array | None = None) -> Moments:
         """Return the moments of rows in memory."""
         xp = namespace(F)
+
         if weights is None:  # FᵀF of one and the same array costs BLAS half of a product
             weights = xp.ones_like(F[:, 0])
             weighted_F = F
@@ -45,6 +46,7 @@ class Moments:
         else:
             weighted_F = F * weights[:, None]
             weighted_Y = Y * weights[:, None]
+
         return cls(
             weight=xp.sum(weights),
             F=xp.sum(weighted_F, axis=0),
@@ -191,12 +193,14 @@ class LinearModel(LinearPredictor):
         of the prior that no landmark explains; here γ is `doubt`. For rows that were `seen` in
         training the weights are those without them.
         """
+        # f(FᵀF + γI)⁻¹fᵀ
         xp = namespace(F)
         projected = F @ self.root
         known = xp.sum(projected**2, axis=1)
         if seen:
             known = known / xp.clip(1 - known, min=NOISELESS)
 
+        # k(x, x) − ‖f‖²
         prior = _height(self.features)
         explained = xp.sum(F * F, axis=1)
         unknown = xp.clip(prior - explained, min=0.0)

@@ -23,10 +23,10 @@ from nysboost.numerics.arrays import (
     as_float,
     floats_on_host,
     identity,
+    in_dtype_of,
     in_float64,
     is_array,
     like,
-    namespace,
     to_host,
 )
 from nysboost.numerics.linalg import spectrum
@@ -96,6 +96,8 @@ class LowRankMatrix(LinearOperator):
         """Return K̂ as an n×n array."""
         F = self._factor.all()
         low = (F * self._weights_like) @ F.T
+
+        # δ on the diagonal
         if self.shift == 0:
             return low
         unit = identity(self.shape[0], low)
@@ -152,6 +154,7 @@ class LowRankMatrix(LinearOperator):
         """
         if k is not None:
             require_count("k", k)
+
         eigenvalues, basis = self._spectrum
         T = like(basis[:, :k], self._weights_like)
         shifted = like(eigenvalues[:k] + self.shift, T)
@@ -182,12 +185,14 @@ class LowRankMatrix(LinearOperator):
             B: Any = b  # of another library, or lazy
         else:
             B = as_float(to_numbers(b, "b"))
+
         self._require_definite(alpha)
         n = self.shape[0]
         if B.ndim not in (1, 2) or B.shape[0] != n:
             msg = f"b has shape {tuple(B.shape)}, but the matrix has {n} rows."
             raise ValueError(msg)
 
+        # where the data are, and as columns
         if self._is_elsewhere(B):
             x = self.solve(like(B, self._weights_like), alpha)
             return to_host(x)
@@ -211,6 +216,7 @@ class LowRankMatrix(LinearOperator):
             )
             warnings.warn(msg, ConvergenceWarning, stacklevel=3)
 
+        # x = (b − F y) / α
         terms = _Solution(self._like(y), ridge)
         x = self._factor.map(_solution, terms, b.shape[1], b)
         return gather(x, b)
@@ -251,6 +257,7 @@ class LowRankMatrix(LinearOperator):
         y = T @ (gain * projected)
         reached = np.inf
         for _ in range(1 + REFINEMENTS):
+            # F (y − S Fᵀ x), whose norm is that of R (y − S Fᵀ x) with F = Q R
             inner, _ = self._inner(y, alpha, b)
             target = S * inner  # which y is at the solution
             left = R @ (y - target)
@@ -312,7 +319,7 @@ def _solution(terms: _Solution, F: Array, b: Array) -> Array:
     """Return x = (b − F y) / α, computed in float64: the difference cancels."""
     approximated = in_float64(F) @ terms.y
     x = (in_float64(b) - approximated) / terms.alpha
-    return namespace(x).astype(x, b.dtype, copy=False)
+    return in_dtype_of(x, b)
 
 
 def _inner(terms: _Solution, F: Array, b: Array) -> Floats:

@@ -12,7 +12,9 @@ from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
 from nysboost.numerics.arrays import (
     Array,
     Floats,
+    all_finite,
     floats_on_host,
+    in_dtype_of,
     in_float64,
     like,
     namespace,
@@ -38,17 +40,17 @@ def fit_learner(
     With weights D it is (D^½ W D^½)_k⁺ between two D^½.
     """
     W = gram.within(landmarks)
-    xp = namespace(W)
-    if not bool(xp.all(xp.isfinite(W))):
+    if not all_finite(W):
         raise ValueError(NOT_FINITE)
 
     if weights is None:
         root = _inverse_root(W, rank, gram.eps)
     else:
+        # D^½ W D^½
         D_root = like(np.sqrt(weights)[:, None], W)
         weighted = D_root * W * D_root.T
         root = D_root * _inverse_root(weighted, rank, gram.eps)
-    projection = xp.astype(root, W.dtype)
+    projection = in_dtype_of(root, W)
     return FeatureMap(gram.kernel, landmarks, projection)
 
 

@@ -54,9 +54,11 @@ class Residual:
     @cached_property
     def _span(self) -> _Span | None:
         """N and W, where features are values of the kernel at landmarks."""
+        # landmarks of another kernel are no points of this one's space
         transform = self.factor.transform
         if transform.kernel != self.gram.kernel or self.n_landmarks == 0:
             return None
+
         N = floats_on_host(transform.normalization)
         W = floats_on_host(self.gram.within(transform.landmarks))
         return _Span(N, W)
@@ -211,11 +213,14 @@ def _norm(A: Floats) -> float:
     scale = float(np.abs(A).max(initial=0.0))
     if scale == 0:
         return 0.0
+
+    # AᵀA v, in units in which squares are in range
     A = A / scale
     v = np.ones(A.shape[1])
     for _ in range(10):
         v /= np.linalg.norm(v)
         v = A.T @ (A @ v)
+
     squared = np.linalg.norm(v)
     return scale * float(np.sqrt(squared))
 
@@ -244,6 +249,7 @@ def _squares(terms: _TileTerms, tile: Tile) -> Floats:
     """Return ‖R‖² and ‖G‖² on a tile."""
     weighted = tile.F * like(terms.weights, tile.F)
     R = tile.G - weighted @ tile.H.T
+
     if terms.shift:
         R = R - like(terms.shift * tile.same, R)
     squared_residual = _squared_norm(R)
@@ -292,6 +298,8 @@ class _Products:
         weighted = factor.weights[:, None] * inner
         low_rank = gather(factor.times(weighted))[:, 0]
         shifted = self.residual.shift * self._sum_of_same(v)
+
+        # G v − F S Fᵀ v − δv
         return self.times_gram(v) - low_rank - shifted
 
     def _sum_of_same(self, v: Floats) -> Floats:

@@ -20,6 +20,7 @@ from nysboost.numerics.arrays import (
     dense,
     diagonal,
     dtype_name,
+    in_dtype_of,
     in_float64,
     is_sparse,
     max_abs,
@@ -203,8 +204,7 @@ class Gram(ABC):
                 tile = self.block(rows[top], rows[left])
                 if isinstance(V, np.ndarray):
                     tile = to_host(tile)
-                tile = xp.astype(tile, V.dtype, copy=False)
-                total += tile @ V[left, :]
+                total += in_dtype_of(tile, V) @ V[left, :]
             products.append(total)
         return xp.concat(products)
 
@@ -255,6 +255,7 @@ class KernelGram(Gram):
             return self
 
         xp = namespace(X)
+        # the values of evenly spread rows, in both precisions
         step = max(1, self.n // COMPARED_ROWS)
         spread = np.arange(0, self.n, step)
 

@@ -75,6 +75,7 @@ class Landmarks:
         indices = None
         if self.indices is not None:
             indices = self.indices[places]
+
         points = None
         if self.points is not None:
             points = take(self.points, places)
@@ -116,11 +117,13 @@ def pool(parts: Sequence[Landmarks]) -> Landmarks:
     if len(parts) == 1:
         return parts[0]
 
+    # indices, if all landmarks are columns
     indices = [part.indices for part in parts if part.indices is not None]
     pooled_indices = None
     if len(indices) == len(parts):
         pooled_indices = np.concatenate(indices)
 
+    # points, if they are not columns of a precomputed matrix
     points = [part.points for part in parts if part.points is not None]
     pooled_points = None
     if points:

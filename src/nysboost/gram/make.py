@@ -110,6 +110,7 @@ def refuse_indefinite(eigenvalues: Array) -> None:
     """Raise if a principal submatrix shows that G is not positive semidefinite."""
     ends = float(eigenvalues[0]), float(eigenvalues[-1])
     smallest, largest = sorted(ends)
+
     if smallest < -INDEFINITE * max(largest, 0.0):
         raise ValueError(
             "The kernel is not positive semidefinite: a principal submatrix has eigenvalues from "
@@ -147,6 +148,8 @@ def _check_symmetry(rows: ArrayRows) -> float:
     for block in row_blocks(rows.n, row_bytes, 2**26):
         upper = rows.take(block)
         largest = max(largest, max_abs(upper))
+
+        # G[i, j] − G[j, i] beyond rounding
         lower = rows.data[:, block]
         gap = max_abs(upper - lower.T)
         if gap > ASYMMETRIC * epsilon(upper) * largest:

@@ -100,6 +100,7 @@ def _make_named_kernel(kernel: str, given: dict[str, Any]) -> Kernel:
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(unknown("kernel", kernel, KERNELS))
 
+    # parameters that the kernel has, and those of scikit-learn's estimators that have no effect
     known = parameter_names(kernel)
     used = {}
     for name, value in given.items():

@@ -62,6 +62,7 @@ class CallableKernel(Kernel):
         if not hasattr(values, "dtype"):
             values = np.asarray(values)
 
+        # a user's function may return anything
         given = tuple(values.shape)
         expected = (X.shape[0], Y.shape[0])
         if given != expected:

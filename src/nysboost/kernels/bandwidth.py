@@ -43,6 +43,7 @@ class Scaled(Mapped):
             given = f"sigma={self.sigma!r} and gamma={self.gamma!r}"
             raise ValueError(f"Give sigma or gamma, not both: {given} were given.")
         super().__post_init__()
+
         # "scale" is about the features, and a metric maps them to something else
         if self.metric is not None and "scale" in (self.sigma, self.gamma):
             raise ValueError('Beside a metric the bandwidth is a number or "median", not "scale".')
@@ -153,6 +154,7 @@ class _Scale:
 
 def standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
+    # about the mean of one row, in units of the largest entry of a few
     sample = rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
     unit = unit_of(sample)
     first_row = floats_on_host(dense(sample[:1]))

@@ -120,6 +120,8 @@ class Kernel:
     def bytes_per_value(self, template: Array) -> int:
         """Return the bytes of memory per kernel value, on rows of this form and dtype."""
         value = np.dtype(dtype_name(template)).itemsize
+
+        # sparse rows take as much as a kernel that says nothing
         temporaries = self.temporaries
         if is_sparse(template):
             temporaries = Kernel.temporaries
@@ -239,7 +241,8 @@ class Mapped(Kernel, ABC):
         if self.metric is None:
             return self._against_mapped(Y)
         point_map = self.metric.mapping(Y)
-        return MappedEvaluator(self._against_mapped(point_map(Y)), point_map)
+        evaluate = self._against_mapped(point_map(Y))
+        return MappedEvaluator(evaluate, point_map)
 
     def diag(self, X: Array) -> Array:
         """Return ones, shape (n,)."""
@@ -249,6 +252,8 @@ class Mapped(Kernel, ABC):
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         if self.metric is None:
             return self._pullback(X, Z, K, A)
+
+        # the chain rule: by the mapped points, and then by the map
         point_map = self.metric.mapping(X)
         of_mapped = self._pullback(point_map(X), point_map(Z), K, A)
         return self.metric.pull_back(of_mapped, Z)
@@ -260,6 +265,8 @@ class Mapped(Kernel, ABC):
         if self.metric.warp is not None:
             msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
             raise ValueError(msg)
+
+        # ⟨ω, xA⟩ = ⟨Aω, x⟩
         width = self.metric.width(normals.shape[1])
         of_mapped = self._frequencies(normals[:, :width], uniforms)
         return np.asarray(self.metric.pull_back(of_mapped, normals))

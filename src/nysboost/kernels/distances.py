@@ -30,6 +30,7 @@ from nysboost.numerics.arrays import (
     convert_like,
     dense,
     dtype_name,
+    in_dtype_of,
     in_float64,
     is_numpy,
     is_sparse,
@@ -54,7 +55,7 @@ def inner_products(X: Array, Y: Array) -> Array:
         if is_sparse(X) or is_sparse(Y):
             products: Array = safe_sparse_dot(X, as_float(Y).T, dense_output=True)
             return products
-        Y = namespace(X).astype(Y, X.dtype, copy=False)
+        Y = in_dtype_of(Y, X)
         return X @ Y.T
 
 
@@ -98,6 +99,7 @@ class Exponents(Evaluator):
         """Prepare points Y, shape (m, d)."""
         xp = namespace(Y)
         scale = float(np.sqrt(2 * gamma))
+
         with np.errstate(over="ignore", invalid="ignore"):
             centre = xp.mean(Y, axis=0)
             B = (Y - centre) * scale
@@ -140,7 +142,7 @@ class Exponents(Evaluator):
             if bool(xp.any(far_here)):
                 rows = X[part, :][far_here]
                 exact = squared_distances(rows, self.Y) * -self.gamma
-                exponents[part, :][far_here] = xp.astype(exact, X.dtype)
+                exponents[part, :][far_here] = in_dtype_of(exact, X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +229,7 @@ def _take_rows(X: Array, rows: Array) -> Array:
 def cityblock_distances(X: Array, Y: Array) -> Array:
     """Return Σ|x_j − y_j| for all pairs, shape (n, m)."""
     X = as_float(X)
+
     if is_sparse(X) or is_sparse(Y):
         # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever;
         # blocks of rows share the cores anyway
@@ -236,6 +239,7 @@ def cityblock_distances(X: Array, Y: Array) -> Array:
         distances = cdist(X, Y, "cityblock")
     else:
         return _sum_over_features(X, Y, namespace(X).abs)
+
     in_dtype: Array = distances.astype(X.dtype, copy=False)
     return in_dtype
 
@@ -281,7 +285,7 @@ def directions(X: Array) -> Array:
         return sparse
 
     xp = namespace(X)
-    largest = xp.max(xp.abs(X), axis=1)
+    largest = xp.max(xp.abs(X), axis=1)  # first, so that squares are in range
     scaled = divide_rows(X, largest)
     norms = xp.sqrt(squared_norms(scaled))
     return divide_rows(scaled, norms)
@@ -310,7 +314,7 @@ def sum_over_points(X: Array, Z: Array, weights: Array, term: Term) -> Array:
 
 def _sum_over_features(X: Array, Y: Array, term: Term) -> Array:
     """Return Σ_j term(x_j − y_j), shape (n, m)."""
-    Y = namespace(X).astype(Y, X.dtype, copy=False)
+    Y = in_dtype_of(Y, X)
     terms = map(term, _differences(X, Y))
     return reduce(operator.add, terms)
 

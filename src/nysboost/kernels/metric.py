@@ -118,6 +118,7 @@ def _knots(values: Floats) -> tuple[Floats, Floats]:
     if len(distinct) <= KNOTS:
         return distinct, heights
 
+    # values at evenly spread ranks
     ranks = spaced_indices(len(values), KNOTS)
     places = np.searchsorted(counts_up_to, ranks, side="right")
     kept = np.unique(places)
@@ -174,8 +175,10 @@ def _through(pieces: Pieces, X: Array) -> Array:
     height = found[1, ...]
     slope = found[2, ...]
     ceiling = found[3, ...]
+
     with np.errstate(over="ignore", invalid="ignore"):  # out of range becomes infinite
         line = height + slope * (X - start)
+
         # what rounding adds at the end of a piece may not pass the beginning of the next
         return namespace(X).minimum(line, ceiling)
 
@@ -235,6 +238,8 @@ class Metric:
                 "A metric is a finite number, a vector of d of them or a d×q matrix, but "
                 f"{format_value(self.map)} was given."
             )
+
+        # a copy of the user's own, which does not change
         values.flags.writeable = False
         object.__setattr__(self, "map", values)
 
@@ -279,6 +284,7 @@ class Metric:
         It is the diagonal of A Aᵀ, the squared length of a unit step along each feature.
         """
         self.require_features(d)
+        # Σ_k A_jk², the diagonal of A Aᵀ
         squared = self.map**2
         if squared.ndim == 2:
             lengths = squared.sum(axis=1)
@@ -338,6 +344,7 @@ class PointMap:
         """Return the mapped points, shape (n, q)."""
         if self.warp is not None:
             X = self.warp(dense(X))
+
         if isinstance(self.A, float):
             return X * self.A
         if is_sparse(X):

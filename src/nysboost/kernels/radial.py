@@ -14,7 +14,14 @@ from nysboost.kernels.bandwidth import RULES, Bandwidth, Scaled
 from nysboost.kernels.base import Evaluator
 from nysboost.kernels.distances import SquaredDistances
 from nysboost.kernels.metric import Metric
-from nysboost.numerics.arrays import Array, Floats, apply_in_place, in_float64, namespace
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    apply_in_place,
+    in_dtype_of,
+    in_float64,
+    namespace,
+)
 from nysboost.numerics.tolerances import SMOOTHED
 from nysboost.rows.rows import Rows
 
@@ -186,6 +193,8 @@ class Matern(Radial):
         """Return the kernel at r, with decay = e⁻ʳ, in the memory of r."""
         if self.nu == 0.5:
             return decay
+
+        # 1 + r, or 1 + r + r²/3
         if self.nu == 2.5:
             r += r * r / 3
         r += 1
@@ -269,7 +278,7 @@ class ExactMaternValues(Evaluator):
         squared = self.squared_distances(in_float64(X))
         r, decay = _root_and_decay(squared, self.unit)
         values = self.kernel._values(r, decay)
-        return namespace(values).astype(values, X.dtype, copy=False)
+        return in_dtype_of(values, X)
 
 
 def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:

@@ -124,6 +124,11 @@ def in_float64(array: Array) -> Array:
     return xp.astype(array, xp.float64, copy=False)
 
 
+def in_dtype_of(array: Array, reference: Array) -> Array:
+    """Return the array in the dtype of another of its namespace: itself where it is."""
+    return namespace(array).astype(array, reference.dtype, copy=False)
+
+
 def as_float(array: Array) -> Array:
     """Return float32 and float64 as they are, and every other number as float64."""
     if dtype_name(array) in ("float32", "float64"):
@@ -137,7 +142,7 @@ def convert_like(X: Array, Y: Array) -> Array:
         Y = dense(Y)
     elif not is_sparse(Y):
         Y = type(X)(Y)
-    return namespace(X).astype(Y, X.dtype, copy=False)
+    return in_dtype_of(Y, X)
 
 
 def diagonal(matrix: Array) -> Array:

@@ -12,10 +12,12 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
+    all_finite,
     empty,
     epsilon,
     floats_on_host,
     identity,
+    in_dtype_of,
     in_float64,
     like,
     max_abs,
@@ -158,7 +160,7 @@ def _cholesky(A: Array) -> Array | None:
         factor = xp.linalg.cholesky(A)
     except (np.linalg.LinAlgError, RuntimeError):  # PyTorch raises a RuntimeError
         return None
-    if not bool(xp.all(xp.isfinite(factor))):
+    if not all_finite(factor):
         return None
     return factor
 
@@ -223,9 +225,8 @@ def norms(A: Array, axis: int | None = None) -> Array:
 
 def times(G: Array, Q: Array) -> Array:
     """Return G Q, multiplied in the precision of G and returned in that of Q."""
-    xp = namespace(G)
-    product = G @ xp.astype(Q, G.dtype, copy=False)
-    return xp.astype(product, Q.dtype, copy=False)
+    product = G @ in_dtype_of(Q, G)
+    return in_dtype_of(product, Q)
 
 
 SYMMETRIC_PARTS = 8  # blocks of rows, with which 9/16 of the entries are evaluated

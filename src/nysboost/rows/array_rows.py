@@ -99,6 +99,7 @@ class ArrayRows(Rows):
         if self.held is None:
             return None
 
+        # where a row would stand among those held, and whether it does
         known, rows = self.held
         places = np.searchsorted(known, indices)
         places = np.minimum(places, len(known) - 1)

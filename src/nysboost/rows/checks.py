@@ -35,11 +35,13 @@ def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
     if all_finite(entries(values)):
         return
 
+    # the first of them, for the message
     table = to_host(dense(values))
     row, column = np.argwhere(~np.isfinite(table))[0]
     what = "infinity"
     if np.isnan(table[row, column]):
         what = "NaN"
+
     raise NotFiniteError(
         f"{name} contains {what}, first at row {start + row}, column {column}. "
         "Remove such rows or fill them in first, for example with sklearn.impute.SimpleImputer."

@@ -76,8 +76,8 @@ class DaskRows(ArrayRows):
 
         if not is_supported(meta):
             meta = np.empty(0, dtype=self.data.dtype)
-        xp = namespace(meta)
-        return as_float(xp.zeros_like(empty(shape, meta)))
+        row = empty(shape, meta)
+        return as_float(namespace(row).zeros_like(row))
 
     @cached_property
     def starts(self) -> Indices:
@@ -91,6 +91,7 @@ class DaskRows(ArrayRows):
         X = self.data
         if not isnan(X.shape[0]):
             return self
+
         # compute_chunk_sizes changes its array: the user's own stays as it is
         own = da.Array(X.dask, X.name, X.chunks, meta=X._meta)
         return recognise_dask(own.compute_chunk_sizes(), self.name)
@@ -102,6 +103,7 @@ class DaskRows(ArrayRows):
         if self.held is not None and len(self.held[0]) == self.n:
             return take(self.held[1], indices)
 
+        # how many there are is known before their numbers take memory
         asked: range | Indices
         if isinstance(indices, slice):
             asked = range(self.n)[indices]
@@ -148,6 +150,7 @@ class DaskRows(ArrayRows):
             self.template[:0],
             local=as_node(local, "positions"),
         )
+
         # chunks without such rows are left out only here: each task reads its own chunk, and no
         # chunk travels
         return few.blocks[np.flatnonzero(counts).tolist()]
@@ -176,6 +179,8 @@ class DaskRows(ArrayRows):
                 "dask.array.store(transform(X), out)."
             )
         task.prepare(self.template)  # which refuses rows that do not fit
+
+        # what Dask is told of the results: an empty one, and the sizes of chunks
         meta = empty((0, columns), dense(self.template))
         chunks = self.data.chunks[0], (columns,)
         given = task, columns
@@ -212,6 +217,7 @@ class DaskRows(ArrayRows):
         chunks = delayed_parts(cut)
         apply = dask.delayed(_apply_to_part)
         work = as_node(function, "function")
+
         results = []
         for i, (first, stop) in enumerate(pairwise(bounds.tolist())):
             parts = [chunk[i] for chunk in chunks]
@@ -222,17 +228,20 @@ class DaskRows(ArrayRows):
         """Return the sum of the results for all tiles of pairs of rows: take few, large chunks."""
         import dask
 
+        # the chunks, each with the same rows of the other tables
         tables = [self.data, *map(self.align, aligned)]
         chunks = list(zip(*map(delayed_parts, tables), strict=True))
+
+        # pairs of chunks on and above the diagonal
         fold = dask.delayed(_fold_pair)
         work = as_node(task, "task")
-
         parts = []
         for i, j in combinations_with_replacement(range(len(chunks)), 2):
             lower = None
             if i != j:
                 lower = chunks[j]
             parts.append(fold(work, chunks[i], lower))
+
         total: Floats = merge_on_workers(parts, operator.add)
         return total
 
@@ -297,6 +306,7 @@ class DaskRows(ArrayRows):
             # columns of one data frame: if the rows have been counted, these are too
             chunks = sizes, *other.chunks[1:]
             other = da.Array(other.dask, other.name, chunks, meta=other._meta)
+
         refuse_unequal(self.n, other.shape[0], "{} came with them", self.name)
         return other.rechunk({0: sizes, 1: -1})
 
@@ -315,6 +325,8 @@ def _on_chunk(
     """Return what a method of the chunk's rows returns, if there are any; errors say where."""
     if chunk.shape[0] == 0:
         return otherwise
+
+    # Dask has a thread for each core already
     with limit_threads(1):
         try:
             return getattr(ArrayRows(chunk), method)(*given, *aligned)
@@ -341,6 +353,7 @@ def _apply_to_part(
     chunks: list[list[GroupedBlock]],
 ) -> list[T | None]:
     """Apply the function to the groups of a part, of which the first has the number `first`."""
+    # groups are numbered from the first of the part
     blocks = [(numbers - first, table) for numbers, table in chain(*chunks)]
     with limit_threads(1):
         return apply_to_groups(function, items, blocks)
@@ -356,6 +369,7 @@ def _fold_pair(
     if any(table.shape[0] == 0 for table, *_ in chunks):
         return None
 
+    # one chunk with itself is loaded once, from which the task knows that tiles have mirror images
     with limit_threads(1):
         loaded = [task.load(as_float(table), *others) for table, *others in chunks]
         results = task.run(loaded[0], loaded[-1])
@@ -378,6 +392,7 @@ def _merge(merge: Merge[T], values: Sequence[T | None]) -> T | None:
     found = [value for value in values if value is not None]
     if not found:
         return None
+
     with limit_threads(1):
         return reduce(merge, found)
 
@@ -396,6 +411,7 @@ def recognise_dask(X: DaskArray, name: str) -> DaskRows:
             f"{name} is a {type(X).__module__}.{type(X).__name__}, but of Dask's collections only "
             "arrays and data frames are supported: dask.array.from_delayed makes an array."
         )
+
     refuse_wrong_shape(X, name)
     if X.dtype.kind not in "fiub":
         msg = f"No numbers: {name} has dtype {X.dtype}. Pass real numbers: {name}.astype(float)."
@@ -405,6 +421,7 @@ def recognise_dask(X: DaskArray, name: str) -> DaskRows:
         raise ValueError(msg)
     refuse_empty(X, name)
 
+    # a chunk has all columns of its rows
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     return DaskRows(X, name=name)
@@ -424,6 +441,7 @@ def _frame_values(X: LazyTable, name: str) -> DaskArray:
             f"{name}.drop(columns={others}), or encode them."
         )
 
+    # float32 only if all columns are
     dtype = np.dtype(np.float64)
     if all(kind == np.float32 for kind in X.dtypes):
         dtype = np.dtype(np.float32)

@@ -50,15 +50,18 @@ def survey_rows(rows: DaskRows, samples: Sequence[int]) -> DaskRows:
     rows = rows.count()
     held = _rows_to_hold(rows, samples)
 
+    # one task for each chunk finds sizes, bad values and the rows to hold
     positions = as_node(rows.positions(held), "positions")
     scans = rows.send(_scan_chunk, "survey-rows", None, NO_VALUES, local=positions)
     scan: Scan = merge_on_workers(delayed_parts(scans), _merge_scans)
 
+    # a bad chunk comes here, so that the error can say where
     if scan.bad_chunk < inf:
         bad = int(scan.bad_chunk)
         values = as_float(rows.data.blocks[bad].compute())
         refuse_non_finite(values, int(rows.starts[bad]), rows.name)
 
+    # what Dask says of its chunks may be wrong
     said = describe_location(rows.template)
     real = describe_location(scan.found)
     if real != said:
@@ -75,6 +78,8 @@ def _rows_to_hold(rows: DaskRows, samples: Sequence[int]) -> Indices:
     size = rows.n * rows.n_features * rows.template.dtype.itemsize
     if size <= HELD_BYTES:
         return np.arange(rows.n)
+
+    # the first row, and those of the samples
     spread = [spaced_indices(rows.n, count) for count in (1, *samples)]
     return reduce(np.union1d, spread)
 

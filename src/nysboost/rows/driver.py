@@ -58,6 +58,8 @@ class Plan:
     def cut(self, n: int) -> list[slice]:
         """Return blocks of about equal size that cover range(n), as many for each thread."""
         threads = max(1, min(self.threads, n // SHARED_ROWS))
+
+        # as many rounds as the largest block needs, with a block for each thread
         rounds = -(-n // (self.block * threads))
         count = max(1, rounds * threads)
         size = max(1, -(-n // count))
@@ -276,6 +278,8 @@ class PairTask(ABC):
         n_rows = upper[0].shape[0]
         n_columns = lower[0].shape[0]
         tiles = list(_tiles(n_rows, n_columns, same=upper is lower))
+
+        # other libraries have threads of their own
         threads = 1
         if len(tiles) > 1 and is_numpy(upper[0]):
             threads = usable_threads(self.budget)
@@ -295,6 +299,8 @@ def _tiles(n_rows: int, n_columns: int, *, same: bool) -> Iterator[PairSlices]:
     """Cut a matrix into tiles, or its upper triangle if rows and columns are the `same`."""
     for rows in slices(0, n_rows, TILE_ROWS):
         first_column = 0
+
+        # a tile on the diagonal, which has no mirror image
         if same:
             yield PairSlices(rows, rows, times=1)
             first_column = rows.stop

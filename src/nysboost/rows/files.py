@@ -47,6 +47,7 @@ def refuse_full(path: Path, size: int) -> None:
     needed = size + MARGIN
     if shutil.disk_usage(path.parent).free < needed:
         raise no_room_error(path, needed, OSError(errno.ENOSPC, "No space left"))
+
     limit = _size_limit()
     if limit is not None and path.stat().st_size + size > limit:
         raise no_room_error(path, size, OSError(errno.EFBIG, "File too large"))
@@ -59,6 +60,8 @@ def no_room_error(path: Path, size: int | None, error: OSError) -> OSError:
     """
     folder = real_place(path).parent
     free = shutil.disk_usage(folder).free
+
+    # what is full: the file, by its limit, or the disk
     if error.errno == errno.EFBIG:
         limit = _size_limit()
         most = ""
@@ -70,6 +73,7 @@ def no_room_error(path: Path, size: int | None, error: OSError) -> OSError:
     else:
         needs = f"The features need {format_bytes(size)}"
         says = f"{needs}, but the disk has {format_bytes(free)} free. {MAKE_ROOM}"
+
     return OSError(error.errno, f"{says}. {KEPT}", str(path))
 
 
@@ -120,6 +124,8 @@ def atomic_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
     try:
         with atomic_path(path) as beside, beside.open("xb") as file:
             yield file
+
+            # on the disk before it gets its name
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -31,6 +31,7 @@ def cut_blocks(blocks: Sequence[GroupedBlock], bounds: Indices) -> list[list[Gro
     parts: list[list[GroupedBlock]] = [[] for _ in bounds[1:]]
 
     for numbers, table in blocks:
+        # where the groups of each part begin and end in this block
         cuts = np.searchsorted(numbers, bounds).tolist()
         for part, (start, stop) in zip(parts, pairwise(cuts), strict=True):
             if start == stop:

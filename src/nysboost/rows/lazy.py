@@ -73,6 +73,7 @@ def code_table(
         meta = np.empty((0, width))
     nodes = [as_node(value, "codes") for value in shared]
 
+    # parts of a data frame, or chunks of an array
     if hasattr(X, "map_partitions"):
         return X.map_partitions(function, *nodes, meta=meta)
     chunks = (X.chunks[0], (width,))

@@ -156,6 +156,7 @@ class StoreOutput(Output):
             self.out[start:stop, :] = values
         except (OSError, RuntimeError) as error:  # HDF5 raises either
             self._failed = True
+
             says = getattr(error, "strerror", None) or error
             msg = f"Rows {start} to {stop - 1} could not be written to out: {says}"
             raise OSError(msg) from error
@@ -237,12 +238,15 @@ class NpyOutput(Output):
         except OSError as error:
             if error.errno not in files.NO_ROOM:
                 raise
+
             needed = (self.written + rows.shape[0]) * self._row_bytes
             raise files.no_room_error(self.path, needed, error) from error
 
     def finish(self) -> Array:
         """Give the file its name, and return a memory map of it."""
         size = self._start + self.written * self._row_bytes
+
+        # the header again, now that the number of rows is known
         self._file.truncate(size)
         self._file.seek(0)
         self._write_header(self.written)

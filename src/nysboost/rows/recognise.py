@@ -54,6 +54,7 @@ def make_rows(X: Given, *, name: str = "X") -> ArrayRows:
     if is_lazy(X):
         return recognise_dask(X, name)
 
+    # a store is anything that has chunks beside what an array has
     _refuse_closed(X, name)
     stored = all(hasattr(X, part) for part in ("chunks", "shape", "dtype"))
     if not stored:
@@ -166,6 +167,7 @@ def to_numbers(X: Given, name: str) -> NDArray[Any]:
             "for example with sklearn.impute.SimpleImputer."
         )
     _refuse_dates(X, name)
+
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -175,6 +177,7 @@ def to_numbers(X: Given, name: str) -> NDArray[Any]:
     if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
         return array
 
+    # what is no table of numbers, or not yet
     if array.ndim == 0 and array.dtype.kind in "OSU":  # a dictionary, or the name of a file
         said = f"{name} is a {type(X).__name__} ({X!r:.60}), and not a table"
         raise TypeError(f"{said}: pass an array or a data frame with its content.")
@@ -184,6 +187,7 @@ def to_numbers(X: Given, name: str) -> NDArray[Any]:
             f"{name} is an array of records: turn these into columns first, with "
             "numpy.lib.recfunctions.structured_to_unstructured."
         )
+
     refuse_complex(array, name)
     return _to_float64(array, name)
 

@@ -105,6 +105,7 @@ class RowStream(ABC):
         if task.in_place:
             return self._map_into(ready, columns, out)
 
+        # the results of blocks are stacked in the order of the rows
         plan = task.plan(self, streamed=not self.in_memory)
         tables = list(self._results(ready, plan))
         return stack_tables(tables)
@@ -120,6 +121,7 @@ class RowStream(ABC):
         """Return the task, ready for blocks of these rows and of aligned tables."""
         for other in aligned:
             refuse_unequal(self.n, other.shape[0], "{} came with them")
+
         template = self.template
         return _PreparedTask(task, task.prepare(template), template, aligned)
 
@@ -129,6 +131,8 @@ class RowStream(ABC):
             raise ValueError("out shares memory with X: pass an array with its own memory.")
 
         output = make_output(out, self.n, columns, dense(self.template))
+
+        # pieces are held only where rows or results go through files
         in_memory = self.in_memory and output.in_memory
         plan = ready.task.plan(self, streamed=not in_memory)
 
@@ -146,10 +150,13 @@ class RowStream(ABC):
 
         for start, piece in self._numbered_pieces(plan.piece):
             space = output.room(piece.shape[0])
+
+            # by one kernel of a GPU if there is one and no row is out of its range, else by blocks
             is_filled = fused is not None and fused(as_float(piece), space)
             if not is_filled:
                 for _ in ready.run(piece, start, plan, space):
                     pass
+
             output.write(space)
 
     def _results(self, ready: _PreparedTask, plan: Plan) -> Iterator[Result]:
@@ -224,9 +231,11 @@ class Rows(RowStream):
     def _tiles(self, task: PairTask, aligned: Sequence[Array]) -> Iterator[Floats]:
         """Yield the task's results for the tiles on and above the diagonal, strip by strip."""
         for strip in slices(0, self.n, task.size):
+            # a strip with itself
             upper = self._load(task, strip, aligned)
             yield from task.run(upper, upper)
 
+            # and with all rows behind it
             for part in slices(strip.stop, self.n, task.size):
                 yield from task.run(upper, self._load(task, part, aligned))
 
@@ -260,6 +269,7 @@ class _PreparedTask:
             if self.task.finite:
                 refuse_non_finite(block, rows.start)
 
+            # the same rows of the other tables
             others = [other[rows, ...] for other in self.aligned]
             if space is None:
                 return self.function(block, *others)

@@ -40,17 +40,20 @@ class StoredRows(ArrayRows):
         """Return the rows at `indices` in floating point; no chunk is read twice."""
         if isinstance(indices, slice):
             return as_float(np.asarray(self.data[indices]))
+
         held = self.take_held(indices)
         if held is not None:
             return held
 
+        # each row is read once, in rising order
         wanted, places = np.unique(indices, return_inverse=True)
         no_rows = self.take(slice(0, 0))
         found = np.empty((len(wanted), self.n_features), no_rows.dtype)
         for at in self._reads(wanted):
             rows = wanted[at]
-            together = np.asarray(self.data[rows[0] : rows[-1] + 1])
-            found[at] = together[rows - rows[0]]
+            first = rows[0]
+            together = np.asarray(self.data[first : rows[-1] + 1])
+            found[at] = together[rows - first]
         return found[places]
 
     def _reads(self, wanted: Indices) -> Iterator[slice]:
