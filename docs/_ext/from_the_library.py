@@ -13,7 +13,7 @@ import measured
 
 import nysboost
 from nysboost.cli.commands import COMMANDS
-from nysboost.user_error import EXIT_CODES
+from nysboost.cli.errors import EXIT_CODES
 
 WIDTH = 88
 """Columns of the help text: what a page of this site shows without scrolling."""

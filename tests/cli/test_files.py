@@ -17,7 +17,7 @@ import pytest
 
 import nysboost as nb
 from nysboost import cli
-from nysboost.user_error import STOPPED
+from nysboost.cli.errors import STOPPED
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 SMALL = ["--components", "8"]

@@ -15,7 +15,7 @@ import nysboost as nb
 from nysboost.cli.commands import make_parser
 from nysboost.cli.sinks import SINKS, open_sink, refuse_existing
 from nysboost.cli.source import open_source
-from nysboost.user_error import EXISTS, NO_FILE, WRONG_CALL, WRONG_DATA, UserError
+from nysboost.user_error import ExistsError, NoFileError, TableError, UserError
 
 BLOCKS = [np.arange(6.0).reshape(3, 2), np.arange(8.0).reshape(4, 2)]
 
@@ -36,10 +36,10 @@ def read(path):
 
 
 @contextmanager
-def refused(code, match):
+def refused(kind, match):
     with pytest.raises(UserError, match=match) as raised:
         yield
-    assert raised.value.code == code
+    assert raised.type is kind
 
 
 def software(path):
@@ -67,7 +67,7 @@ def test_blocks_come_back_as_one_table_that_only_force_replaces_and_only_when_wh
     assert tuple(opened(path).columns) in (("0", "1"), ("u", "v"))
     if suffix not in (".npy", ".csv"):  # which hold the table alone
         assert software(path) == f"NysBoost {nb.__version__}"
-    with refused(EXISTS, "--force replaces it"):
+    with refused(ExistsError, "--force replaces it"):
         write(path, BLOCKS[:1])
 
     def interrupted():
@@ -95,7 +95,7 @@ def test_a_link_stays_a_link_and_permissions_stay(suffix, tmp_path):
 
 
 def test_devices_and_inputs_are_refused(tmp_path):
-    with refused(NO_FILE, "is a device"):
+    with refused(NoFileError, "is a device"):
         refuse_existing(Path("/dev/null"), force=True)
     (tmp_path / "in.csv").write_text("x")
     (tmp_path / "link.csv").symlink_to(tmp_path / "in.csv")
@@ -106,7 +106,7 @@ def test_devices_and_inputs_are_refused(tmp_path):
         ("new.csv", "."),  # a table of the folder that is read
         ("parts.parquet", "parts.parquet/0.csv"),  # a folder that holds what is read
     ):
-        with refused(EXISTS, "is an input of this command, or would be one"):
+        with refused(ExistsError, "is an input of this command, or would be one"):
             refuse_existing(tmp_path / name, True, [tmp_path / read_from])
     refuse_existing(tmp_path / "model.nysboost", False, [tmp_path])
 
@@ -115,17 +115,17 @@ TEXT = {"label": np.array(["cat", "dog"], dtype=object)}
 
 
 @pytest.mark.parametrize(
-    ("name", "blocks", "code", "says"),
+    ("name", "blocks", "kind", "says"),
     [
-        ("out.doc", BLOCKS, NO_FILE, "a form that is not known"),
-        ("none/out.npy", BLOCKS, NO_FILE, "There is no folder"),
-        ("out.npy", [], WRONG_DATA, "no rows to write"),
-        ("out.npy", [TEXT], WRONG_CALL, r"goes to a \.csv or \.parquet file"),
-        ("out.csv", [{"kept": pa.array([[1, 2]])}], WRONG_DATA, "to keep does not go into this"),
-        ("out.csv", [{"kept": pa.array([1])}, {"kept": pa.array(["x"])}], WRONG_DATA, "this .csv"),
+        ("out.doc", BLOCKS, NoFileError, "a form that is not known"),
+        ("none/out.npy", BLOCKS, NoFileError, "There is no folder"),
+        ("out.npy", [], TableError, "no rows to write"),
+        ("out.npy", [TEXT], UserError, r"goes to a \.csv or \.parquet file"),
+        ("out.csv", [{"kept": pa.array([[1, 2]])}], TableError, "to keep does not go into this"),
+        ("out.csv", [{"kept": pa.array([1])}, {"kept": pa.array(["x"])}], TableError, "this .csv"),
     ],
 )
-def test_what_cannot_be_written_is_a_sentence(name, blocks, code, says, tmp_path):
-    with refused(code, says):
+def test_what_cannot_be_written_is_a_sentence(name, blocks, kind, says, tmp_path):
+    with refused(kind, says):
         write(tmp_path / name, blocks)
     assert list(tmp_path.iterdir()) == []

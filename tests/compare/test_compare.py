@@ -9,8 +9,8 @@ import pytest
 import sklearn.preprocessing
 
 import nysboost as nb
+from nysboost.cli.errors import STOPPED
 from nysboost.numerics.progress import report_progress
-from nysboost.user_error import STOPPED
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from nysboost._version import SOFTWARE
 from nysboost.cli.errors import explain_errors
 from nysboost.cli.streams import standard_streams
 from nysboost.numerics.messages import printable
-from nysboost.user_error import NO_FILE, UserError
+from nysboost.user_error import NoFileError, UserError
 
 if TYPE_CHECKING:
     from nysboost.cli.commands import Command
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             command, options = _parse(given)
             if is_closed and str(getattr(options, "out", "")) == "-":
                 msg = "Standard output is closed: give --out the name of a file."
-                raise UserError(msg, NO_FILE)
+                raise NoFileError(msg)
         _run(command, options, as_json=as_json)
 
 

@@ -28,7 +28,7 @@ from nysboost.numerics.budget import as_bytes
 from nysboost.numerics.progress import count_rows
 from nysboost.rows.lazy import counted_from
 from nysboost.tables.schema import Schema
-from nysboost.user_error import NO_FILE, WRONG_CALL, WRONG_MODEL, UserError, with_exit_code
+from nysboost.user_error import ModelError, NoFileError, UserError, raise_as
 
 Function: TypeAlias = Callable[[Part], Any]
 """What a model makes of rows: an array, or several by name."""
@@ -37,7 +37,7 @@ Function: TypeAlias = Callable[[Part], Any]
 def run(options: Namespace) -> Found:
     """Write predictions or features of all rows of a table, here or on a cluster."""
     refuse_existing(options.out, options.force, [options.data, options.model])
-    with with_exit_code(WRONG_CALL):
+    with raise_as(UserError):
         as_bytes(options.max_memory)
     model = load_model(options.model)
     if hasattr(model, "max_memory"):
@@ -79,8 +79,8 @@ def load_model(path: Path) -> Model:
     import nysboost as nb
 
     if not path.is_file():
-        raise UserError(f"There is no model {path}.", NO_FILE)
-    with with_exit_code(WRONG_MODEL):
+        raise NoFileError(f"There is no model {path}.")
+    with raise_as(ModelError):
         model = nb.load(path)
         if hasattr(model, "fit"):
             check_is_fitted(model)
@@ -98,7 +98,7 @@ def _predictions_of(model: Model, options: Namespace) -> Function:
         advice = "use it in Python"
         if has_features:
             advice = "fit with --target, or use nysboost transform"
-        raise UserError(f"{kind} cannot predict: {advice}.", WRONG_MODEL)
+        raise ModelError(f"{kind} cannot predict: {advice}.")
 
     given = {
         "--std": options.std,
@@ -109,9 +109,9 @@ def _predictions_of(model: Model, options: Namespace) -> Function:
     if asked and not hasattr(model, "predict_interval"):
         verb = "is" if len(asked) == 1 else "are"
         msg = f"{' and '.join(asked)} {verb} for regression, but this is a {kind}."
-        raise UserError(msg, WRONG_MODEL)
+        raise ModelError(msg)
     if options.proba and not hasattr(model, "predict_proba"):
-        raise UserError(f"--proba is for classification, but this is a {kind}.", WRONG_MODEL)
+        raise ModelError(f"--proba is for classification, but this is a {kind}.")
 
     if asked:
         return Spread(model, options.std, options.interval, options.quantiles or ())
@@ -174,7 +174,7 @@ def _features_of(model: Model) -> Function:
         if hasattr(model, "predict"):
             advice = "nysboost predict"
         msg = f"{type(model).__name__} has no features: use {advice}."
-        raise UserError(msg, WRONG_MODEL)
+        raise ModelError(msg)
     features, _ = model.feature_map()
     return Features(features, schema_of(model))
 

@@ -27,7 +27,7 @@ from nysboost.paper import datasets
 from nysboost.rows.recognise import scan_rows
 from nysboost.tables.codes import Codes
 from nysboost.tables.schema import Schema
-from nysboost.user_error import WRONG_DATA, UserError, with_exit_code
+from nysboost.user_error import TableError, UserError, raise_as
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,12 +157,11 @@ def _read_kernel_values(source: Source, options: Namespace) -> Points:
         G = _as_matrix(G, source)
     n, width = G.shape
     if n != width:
-        raise UserError(
+        raise TableError(
             f"{source.file.path} is no kernel matrix, which is square: it has {n:,} rows and "
-            f"{width:,} columns. Leave --kernel precomputed out to compare on its rows as points.",
-            WRONG_DATA,
+            f"{width:,} columns. Leave --kernel precomputed out to compare on its rows as points."
         )
-    with with_exit_code(WRONG_DATA):
+    with raise_as(TableError):
         check_precomputed(scan_rows(G, name=str(source.file.path)))
 
     note, kept = choose_rows(n, options)
@@ -175,10 +174,9 @@ def _as_matrix(table: pa.Table, source: Source) -> NDArray[np.float64]:
     """Return a table of numbers as an array."""
     for column in Schema.of(table).columns:
         if column.kind != "number":
-            raise UserError(
+            raise TableError(
                 f"{source.file.path} is no kernel matrix: its column {column.name!r} holds no "
-                "numbers. Leave --kernel precomputed out to compare on its rows as points.",
-                WRONG_DATA,
+                "numbers. Leave --kernel precomputed out to compare on its rows as points."
             )
     return np.column_stack([column.to_numpy() for column in table.columns]).astype(np.float64)
 

@@ -12,7 +12,37 @@ from nysboost.cli.streams import discard
 from nysboost.numerics.messages import printable
 from nysboost.rows.files import KEPT
 from nysboost.rows.files import NO_ROOM as DISK_FULL
-from nysboost.user_error import NO_FILE, NO_ROOM, STOPPED, WRONG_DATA, UserError
+from nysboost.user_error import (
+    ExistsError,
+    ModelError,
+    NoFileError,
+    NoTableError,
+    TableError,
+    UserError,
+)
+
+EXIT_CODES = {
+    0: "Done.",
+    1: "An error of the program itself, with a traceback: please report it.",
+    2: "A wrong call: an option, or a column that is not there.",
+    3: "A file that is not there, cannot be read, or has a form that is not known.",
+    4: "Data that cannot be used: no rows, or text or missing values where numbers are needed.",
+    5: "A model that does not fit the data or the command.",
+    6: "An output that is there already.",
+    7: "A disk or a memory that is too small.",
+    130: "Stopped with Ctrl-C.",
+}
+WRONG_CALL, NO_FILE, WRONG_DATA, WRONG_MODEL, EXISTS, NO_ROOM, STOPPED = list(EXIT_CODES)[2:]
+
+CODES = {
+    NoTableError: NO_FILE,
+    NoFileError: NO_FILE,
+    TableError: WRONG_DATA,
+    ModelError: WRONG_MODEL,
+    ExistsError: EXISTS,
+    UserError: WRONG_CALL,
+}
+"""The exit code of each kind of error, special kinds before general ones."""
 
 
 @contextmanager
@@ -38,7 +68,7 @@ def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iter
 def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
     """Return what an error means to a person, and the exit code."""
     if isinstance(error, UserError):
-        return str(error), error.code
+        return str(error), next(code for kind, code in CODES.items() if isinstance(error, kind))
     if isinstance(error, KeyboardInterrupt):
         return f"Stopped. {kept}", STOPPED
     if isinstance(error, MemoryError):

@@ -45,7 +45,7 @@ from nysboost.tables.files import join_tables
 from nysboost.tables.rows import name_columns
 from nysboost.tables.schema import Schema
 from nysboost.tables.summaries import ColumnSummary, summarise_columns
-from nysboost.user_error import WRONG_CALL, WRONG_DATA, UserError, with_exit_code
+from nysboost.user_error import TableError, UserError, raise_as
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -424,12 +424,12 @@ def _name_file_in_errors(source: Source) -> Iterator[None]:
         said = said.replace("Input y", "the target").rstrip(".")
         column = "column " if said.startswith("'") else ""
         advice = "--drop-missing leaves such rows out, --drop-column a column."
-        raise UserError(f"{source.file.path}: {column}{said}. {advice}", WRONG_DATA) from error
+        raise TableError(f"{source.file.path}: {column}{said}. {advice}") from error
 
 
 def _refuse_wrong_options(options: Namespace) -> None:
     """Say at once what is no method, no kernel or no size, before any file is read."""
-    with with_exit_code(WRONG_CALL):
+    with raise_as(UserError):
         find_method(options.method)
         as_bytes(options.max_memory)
         choose_kernel(options.kernel, options.sigma)

@@ -20,12 +20,12 @@ from nysboost.rows.files import atomic_path, is_hdf5, refuse_full_disk, refuse_n
 from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.files import IN_FOLDERS
 from nysboost.user_error import (
-    EXISTS,
-    NO_FILE,
-    WRONG_DATA,
+    ExistsError,
+    NoFileError,
+    TableError,
     UserError,
     import_optional,
-    with_exit_code,
+    raise_as,
 )
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def open_sink(
     form = ".csv" if on_standard_output else path.suffix.lower()
     if form not in SINKS:
         msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
-        raise UserError(msg, NO_FILE)
+        raise NoFileError(msg)
     refuse_existing(path, force)
 
     place = nullcontext(path) if on_standard_output else atomic_path(path)
@@ -169,7 +169,7 @@ def open_sink(
         sink = Sink(form, beside, expected, opened)
         yield sink.write
         if not sink.has_rows:
-            raise UserError("There are no rows to write.", WRONG_DATA)
+            raise TableError("There are no rows to write.")
 
 
 @dataclass
@@ -212,7 +212,7 @@ class Sink:
             self._put(pa.table(contiguous))
         except pa.ArrowException as error:  # lists in CSV, or text after numbers
             msg = f"A column to keep does not go into this {self.form} file: {error}."
-            raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
+            raise TableError(f"{msg} Leave it out of --id and --keep.") from error
 
     def _write_array(self, columns: Columns) -> None:
         """Write columns of numbers to one array."""
@@ -228,15 +228,15 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
     if str(path) == "-":
         return
     if not (path.is_dir() and path.suffix in FOLDERS):
-        with with_exit_code(NO_FILE):
+        with raise_as(NoFileError):
             refuse_no_place(path)
     if any(_is_input(path, other) for other in inputs):
         msg = f"{path} is an input of this command, or would be one: write to another file."
-        raise UserError(msg, EXISTS)
+        raise ExistsError(msg)
     if path.exists() and not force:
-        raise UserError(f"{path} is there already: --force replaces it.", EXISTS)
+        raise ExistsError(f"{path} is there already: --force replaces it.")
     if path.is_dir() and not _is_store(path):
-        raise UserError(f"{path} is a folder with other files in it: give another name.", EXISTS)
+        raise ExistsError(f"{path} is a folder with other files in it: give another name.")
 
 
 def _is_store(folder: Path) -> bool:

@@ -22,7 +22,7 @@ from nysboost.tables.frames import read_columns
 from nysboost.tables.schema import Schema
 from nysboost.tables.targets import read_target
 from nysboost.tables.text_format import TextFormat
-from nysboost.user_error import NO_FILE, WRONG_DATA, WRONG_MODEL, UserError, with_exit_code
+from nysboost.user_error import ModelError, NoFileError, TableError, UserError, raise_as
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,7 +114,7 @@ class Source:
 
         if n_left == 0:
             gaps = " without gaps" if self.drops else ""
-            raise UserError(f"{self.file.path} has no rows{gaps}.", WRONG_DATA)
+            raise TableError(f"{self.file.path} has no rows{gaps}.")
 
     def _find_whole_rows(self, block: Part, names: list[str], rows: slice) -> NDArray[np.bool_]:
         """Return which rows of a block have no gap where gaps are left out."""
@@ -159,7 +159,7 @@ class Source:
         """Return the number of each row's group in an Arrow table, of shape (n,)."""
         if self.groups is None:
             return None
-        with with_exit_code(WRONG_DATA):
+        with raise_as(TableError):
             return number_groups(table.column(self.groups).to_pylist())
 
 
@@ -224,17 +224,15 @@ def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[
         raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
 
     if schema.named and not isinstance(file, ArrayFile):
-        with with_exit_code(WRONG_MODEL):
+        with raise_as(ModelError):
             schema.match_names(file.names, str(file.path))
         names = [column.name for column in schema.columns if column.used]
     else:
         features = without_index(file.names, file.path, file.notes)
         names = [name for name in features if name not in others]
         if len(names) != schema.width:
-            raise UserError(
-                f"The model was fitted on {schema.width} columns, but {file.path} has "
-                f"{len(names)}.",
-                WRONG_MODEL,
+            raise ModelError(
+                f"The model was fitted on {schema.width} columns, but {file.path} has {len(names)}."
             )
     if str(options.out) != "-":
         _print_notes(file)
@@ -250,7 +248,7 @@ def _print_notes(file: TableFile) -> None:
 def _open_file(options: Namespace, schema: Schema | None = None) -> TableFile:
     """Open the table of a command, written as its options say."""
     if str(options.data) == "-" and sys.stdin is None:
-        raise UserError("Standard input is closed: give the name of a file.", NO_FILE)
+        raise NoFileError("Standard input is closed: give the name of a file.")
     separator = options.separator
     if separator in ("tab", "\\t"):
         separator = "\t"

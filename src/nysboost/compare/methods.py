@@ -19,7 +19,7 @@ from nysboost.compare.page import CHART, CHART_FILES, Page, Section, Table
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.messages import unknown
-from nysboost.user_error import WRONG_CALL, UserError, with_exit_code
+from nysboost.user_error import UserError, raise_as
 
 MIXTURES = (
     *FAMILIES["ensemble"],
@@ -104,13 +104,13 @@ def split_names(text: str, kind: str, known: Collection[str]) -> tuple[str, ...]
 
 def choose_kernel(name: str, sigma: str | None) -> Kernel:
     """Return a kernel by name; sigma is a number, "median", "scale" or None."""
-    with with_exit_code(WRONG_CALL):
+    with raise_as(UserError):
         kernel = make_kernel(name)
     if not hasattr(kernel, "sigma"):
         if sigma is not None:
             raise UserError(f"The kernel {name} has no sigma: leave --sigma out.")
         return kernel
-    with with_exit_code(WRONG_CALL):
+    with raise_as(UserError):
         return make_kernel(name, sigma=_read_sigma(sigma))
 
 
@@ -159,7 +159,7 @@ def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
         return task.lenient and isinstance(error, ValueError)
 
     # With one thread, processor time is the time on an idle machine.
-    with threadpool_limits(1), with_exit_code(WRONG_CALL):
+    with threadpool_limits(1), raise_as(UserError):
         return run_rounds(rounds(), task.repeats, may_fail, note)
 
 

@@ -22,7 +22,7 @@ from nysboost._version import SOFTWARE
 from nysboost.compare import charts
 from nysboost.numerics.messages import printable
 from nysboost.rows.files import atomic_file
-from nysboost.user_error import EXISTS, UserError, import_optional
+from nysboost.user_error import ExistsError, UserError, import_optional
 
 LONG = 40
 """Letters from which a cell is text that wraps."""
@@ -245,10 +245,10 @@ def make_writable(
             continue
         if any(other.exists() and path.samefile(other) for other in inputs):
             msg = f"{path} is an input and would be replaced by the report: give another folder."
-            raise UserError(msg, EXISTS)
+            raise ExistsError(msg)
         if not _is_of_a_report(path):
             msg = f"{path} is no file of a report and would be replaced: give another folder."
-            raise UserError(msg, EXISTS)
+            raise ExistsError(msg)
 
 
 def _is_of_a_report(path: Path) -> bool:
