@@ -62,7 +62,7 @@ JOINT_VARIANTS: tuple[str, ...] = tuple(
 
 SAMPLINGS: dict[str, Sampling | None] = {
     "uniform": None,
-    "leverage": first_columns.by_leverage,
+    "leverage": leverage.rls,
     "kmeans": first_columns.nearest_to_centres,
     "rpcholesky": first_columns.by_pivots,
 }
@@ -370,6 +370,8 @@ def find_method(name: str, y: Any = None) -> Run:
 
 def _wrap(name: str, gram: Gram, found: Found) -> Approximation:
     """Return what a method found as an approximation: of landmarks, C W⁺ Cᵀ on them."""
+    if isinstance(found, np.ndarray):
+        found = gram.landmarks(found)
     if isinstance(found, Landmarks):
         found = fit_learner(gram, found, len(found))
     if isinstance(found, FeatureMap):

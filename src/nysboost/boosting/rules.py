@@ -102,6 +102,7 @@ class WeightRule(Rule):
                 f"A rule returns the weights of p = {p} learners, shape ({p},), but those of "
                 f"{self!r} have shape {weights.shape}."
             )
+
         first = state.learners[:p]
         return Combination(first, weights, parameter)
 
@@ -148,15 +149,17 @@ class ExponentialWeights(WeightRule):
         # ε_i = ‖a_i − b‖
         b, A = V1.system(p)
         errors = np.linalg.norm(A - b[:, None], axis=0)
+
         if self.eta != "tune":
             eta = float(self.eta)
             weights = softmax(-eta * errors)
             return Chosen(np.asarray(weights), eta)
 
-        # the best η of the grid
+        # the grid of η, relative to the mean error
         scale = float(errors.mean()) or 1.0
         etas = [eta / scale for eta in (0.0, *GRID)]
         candidates = [softmax(-eta * errors) for eta in etas]
+
         best = _best_on(V2, candidates)
         return Chosen(candidates[best], etas[best])
 
@@ -187,6 +190,7 @@ class RidgeWeights(WeightRule):
         U, s, V_transposed = np.linalg.svd(A, full_matrices=False)
         if s[0] <= V1.rounding:
             return Chosen(np.zeros(p))  # all learners vanish on V1: nothing is known of them
+
         Ub = U.T @ b
 
         # in falling order, so that ties on V2 go to the strongest penalty
@@ -213,6 +217,7 @@ def _nonnegative_ridge(A: Floats, b: Floats, penalty: float) -> Floats:
     identity = np.eye(p)
     stacked = np.vstack([A, np.sqrt(penalty) * identity])
     target = np.append(b, np.zeros(p))
+
     weights, _ = nnls(stacked, target)
     return np.asarray(weights)
 

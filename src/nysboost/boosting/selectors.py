@@ -70,6 +70,8 @@ def _squared_distances(residual: Array) -> tuple[Floats, float]:
     """Return the s×s squared distances of the columns, and the level of rounding in them."""
     products: Floats = to_host(residual.T @ residual)
     norms = np.diag(products).copy()
+
+    # the level of rounding in sums of products
     largest = float(norms.max())
     rounding = max(len(norms) * EPS, SUMMED * epsilon(residual)) * largest
 
@@ -104,5 +106,6 @@ def _nearest(to_centres: Floats, rounding: float) -> Indices:
     """Return the first of the columns that are nearest to each centre, but for rounding."""
     least = to_centres.min(axis=1, keepdims=True)
     is_nearest = to_centres <= least + rounding
+
     first: Indices = np.argmax(is_nearest, axis=1)
     return first

@@ -92,6 +92,7 @@ class Pool:
         """
         free = np.flatnonzero(self._free)
         size = min(size, len(free))
+
         if weights is None or not weights[free].any():
             return rng.choice(free, size=size, replace=False)
 
@@ -177,6 +178,8 @@ class State:
         self.unused.remove(columns)
         landmarks = self.G.landmarks(columns)
         learner = fit_learner(self.G, landmarks, self.k)
+
+        # without features that are rounding where columns are observed
         eps = self.table.gram.eps
         self.table.append(learner.round_to(eps))
 
@@ -190,6 +193,8 @@ class State:
             return self._missed(mixture, V, V).T
 
         e = self._missed(mixture, V, self.rows)
+
+        # on a part of the rows only some columns have their diagonal, which is left out
         if len(self.rows) < len(self.sample):
             other = ~np.isin(self.rows, V)
             if other.any():
@@ -208,6 +213,7 @@ class State:
         negative = Mixture(mixture.learners, -mixture.weights)
         missed = self.table.block(negative, cols, rows)
         missed += self.table.gram.block(cols, rows)
+
         if self.table.gram is not self.G:
             return missed
         return arrays.in_float64(missed)
@@ -231,6 +237,7 @@ class State:
             residual_norm=float(norm),
             seconds=seconds,
         )
+
         self.steps.append(step)
         return step
 
@@ -312,6 +319,7 @@ def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indi
     left = features_of(gram, learner, cols)
     right = features_of(gram, learner, rows)
     missed = G - left @ right.T
+
     if max_abs(missed) > COARSE * max_abs(G):
         return gram.in_float32()
     return gram
@@ -321,6 +329,7 @@ def _checked(columns: Indices, m: int, n: int) -> Indices:
     """Return the columns that a sampling has chosen, if they are m distinct ones."""
     columns = np.asarray(columns)
     distinct = np.intersect1d(columns, np.arange(n))
+
     if len(columns) != m or len(distinct) != m:
         raise ValueError(
             f"sampling returns m = {m} distinct row numbers from 0 to {n - 1}, but it returned "

@@ -56,6 +56,7 @@ class FeatureTable:
 
     def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return Σ_i w_i G_i[rows, cols] as one matrix product."""
+        # F_i[rows] and F_i[cols], side by side
         left = self.features(mixture.learners, rows)
         right = self.features(mixture.learners, cols)
 
@@ -63,12 +64,14 @@ class FeatureTable:
         ranks = [learner.rank for learner in mixture.learners]
         repeated = np.repeat(mixture.weights, ranks)
         weights = arrays.like(repeated, left)
+
         return (left * weights) @ right.T
 
     def _places(self, rows: Indices) -> Indices | None:
         """Return where `rows` stand among the table's rows, or None if some do not."""
         if len(self.rows) == 0:
             return None
+
         places = np.searchsorted(self.rows, rows)
         places = np.minimum(places, len(self.rows) - 1)
         if not np.array_equal(self.rows[places], rows):
@@ -127,6 +130,7 @@ class ValidationSet:
         gram = self.table.gram
         diagonal = gram.diag(self.cols)
         largest = max_abs(diagonal)
+
         n_values = len(self.rows) * len(self.cols)
         return gram.eps * largest * self.weight * float(np.sqrt(n_values))
 
@@ -151,6 +155,7 @@ class ValidationSet:
             learner = self.table.learners[j - 1]
             alone = Mixture((learner,), np.ones(1))
             values = self.table.block(alone, self.rows, self.cols)
+
         on_host = arrays.floats_on_host(values)
         return on_host.ravel() * self.weight
 

@@ -85,6 +85,7 @@ def register_rule(letter: str, rule: RuleLike) -> None:
     is_letter = isinstance(letter, str) and len(letter) == 1
     if not is_letter or not letter.isupper():
         raise ValueError(f"A rule has one capital letter, but {letter!r} was given.")
+
     made = as_rule(rule, Settings())
     if RULES.get(letter, made) != made:
         raise ValueError(f"The letter {letter!r} is that of {RULES[letter]!r}: take another one.")
@@ -119,6 +120,7 @@ def register_selector(name: str, selector: Selector) -> None:
     """
     if not (isinstance(name, str) and name.isalnum()):
         raise ValueError(f"A selector's name has letters and digits, but {name!r} was given.")
+
     if SELECTORS.get(name, selector) != selector:
         raise ValueError(f"The name {name!r} is that of {SELECTORS[name]!r}: take another one.")
     SELECTORS[name] = as_selector(selector)
@@ -159,6 +161,7 @@ def is_variant(name: str) -> bool:
     weights, _, clustering = name.partition("-")
     if len(weights) != 3 or clustering not in SELECTORS:
         return False
+
     x, y, boosting = tuple(weights)
     return x in RULES and y in RULES and boosting == "B"
 
@@ -171,10 +174,12 @@ def parse_method(name: str, settings: Settings) -> tuple[Steps, Rule]:
     first, last = _given_rules(settings)
     if name in ENSEMBLES:
         return None, as_rule(last or ENSEMBLES[name], settings)
+
     weights, clustering = name.split("-")
     x = as_rule(first or weights[0], settings)
     y = as_rule(last or weights[1], settings)
-    return (x, as_selector(settings.selector or clustering)), y
+    selector = as_selector(settings.selector or clustering)
+    return (x, selector), y
 
 
 def _given_rules(settings: Settings) -> tuple[RuleLike | None, RuleLike | None]:
@@ -198,6 +203,7 @@ def find_learners(
     """Run boosting with these steps, or an ensemble."""
     if steps is None:
         return ensemble(gram, settings, rng)
+
     rule, selector = steps
     return boost(
         gram,

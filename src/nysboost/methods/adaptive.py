@@ -25,7 +25,7 @@ from nysboost.boosting.state import Pool
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.nystrom import fit_learner
-from nysboost.gram import Gram, Landmarks
+from nysboost.gram import Gram
 from nysboost.joint.core import optimal_core
 from nysboost.methods.in_sample import InSample
 from nysboost.methods.method_constants import BLOCK_BYTES, ROUNDS
@@ -71,12 +71,12 @@ def optimal(gram: Gram, c: int, rng: Generator) -> FeatureMap:  # noqa: ARG001
     return FeatureMap(gram.kernel, landmarks, projection)
 
 
-def adaptive(gram: Gram, c: int, rng: Generator) -> Landmarks:
+def adaptive(gram: Gram, c: int, rng: Generator) -> Indices:
     """Choose columns in five rounds by the exact residual of all columns (all of G)."""
     return choose_in_rounds(gram, c, ROUNDS, exact_residuals, rng)
 
 
-def adaptive_partial(gram: Gram, c: int, rng: Generator) -> Landmarks:
+def adaptive_partial(gram: Gram, c: int, rng: Generator) -> Indices:
     """Choose columns in five rounds by the residual of the rows in the columns seen so far."""
     return choose_in_rounds(gram, c, ROUNDS, partial_residuals, rng)
 
@@ -87,7 +87,7 @@ def choose_in_rounds(
     rounds: int,
     residuals: Callable[[Gram, Indices], Floats],
     rng: Generator,
-) -> Landmarks:
+) -> Indices:
     """Choose distinct columns: the first round uniform, the others by their squared residuals."""
     pool = Pool(gram.n)
     first, *sizes = equal_parts(c, rounds)
@@ -96,7 +96,7 @@ def choose_in_rounds(
         weights = residuals(gram, chosen)
         drawn = pool.draw(size, rng, weights)
         chosen = np.append(chosen, drawn)
-    return gram.landmarks(chosen)
+    return chosen
 
 
 def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
@@ -139,7 +139,8 @@ def equal_parts(c: int, rounds: int) -> list[int]:
 
 def modified(gram: Gram, c: int, rng: Generator) -> FeatureMap:
     """Return C U Cᵀ with U = C⁺ G C⁺ᵀ, the best core for these columns (Wang and Zhang 2013)."""
-    landmarks = choose_in_rounds(gram, c, 3, exact_residuals, rng)
+    columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)
+    landmarks = gram.landmarks(columns)
     C = gram.cross(slice(None), landmarks)
     projection = optimal_core(C, gram.times).projection
     return FeatureMap(gram.kernel, landmarks, like(projection, C))
@@ -159,11 +160,11 @@ def spectral_shift(gram: Gram, c: int, rng: Generator) -> InSample:
     """
     # P and C = G P
     columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)
-    C = gram.cross(slice(None), columns)
+    C = gram.cross(slice(None), gram.landmarks(columns))
     xp = namespace(C)
     C = xp.astype(C, xp.float64)
     rows = np.arange(gram.n)
-    P = like(np.equal.outer(rows, columns.columns), C)
+    P = like(np.equal.outer(rows, columns), C)
 
     # δ̄, from the space of P and G P
     scaled = P * max_abs(C)

@@ -28,5 +28,8 @@ def block_nystrom(gram: Gram, q: int, m: int, rng: Generator) -> Mixture:
     learners = []
     for _ in range(q):
         block = rng.choice(rows, size=m, replace=False, p=probabilities)
-        learners.append(fit_learner(gram, gram.landmarks(block), m))
-    return Mixture(tuple(learners), np.full(q, 1 / q))
+        landmarks = gram.landmarks(block)
+        learners.append(fit_learner(gram, landmarks, m))
+
+    weights = np.full(q, 1 / q)
+    return Mixture(tuple(learners), weights)

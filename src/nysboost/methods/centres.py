@@ -31,6 +31,7 @@ def cluster_rows(gram: Gram, c: int, rng: Generator) -> tuple[Landmarks, Indices
     """Return the centres of k-means, the rows it saw, all or a sample, and their clusters."""
     everything = np.arange(gram.n)
     rows = sample_rows(everything, KMEANS_ROWS, rng)
+
     points = require_points(gram).rows.take(rows)
     centres, labels = clusters(points, c, rng)
     return Landmarks(None, centres), rows, labels
@@ -42,6 +43,8 @@ def density_weighted(gram: Gram, c: int, rng: Generator, rank: int | None = None
     Zhang and Kwok (2009). At full rank D cancels, and this is "kmeans".
     """
     centres, _, labels = cluster_rows(gram, c, rng)
+
+    # D
     sizes = np.bincount(labels, minlength=c)
     weights = sizes.astype(np.float64)
     return fit_learner(gram, centres, rank or c, weights)

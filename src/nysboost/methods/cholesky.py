@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
-from nysboost.gram import Gram, Landmarks
+from nysboost.gram import Gram
 from nysboost.methods.method_constants import CANDIDATES, SMALL_PRODUCTS, STEP
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
 from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky
@@ -146,7 +146,7 @@ class PartialFactor:
         )
 
 
-def greedy(gram: Gram, c: int, rng: Generator) -> Landmarks:  # noqa: ARG001
+def greedy(gram: Gram, c: int, rng: Generator) -> Indices:  # noqa: ARG001
     """Choose the largest residual diagonal up to c times, until it vanishes: pivoted Cholesky.
 
     A residual diagonal only falls, so that a few rows alone tell the next pivots, as long as the
@@ -172,10 +172,10 @@ def greedy(gram: Gram, c: int, rng: Generator) -> Landmarks:  # noqa: ARG001
         factor.append(found[:missing])
         if not factor.complete:
             factor.update()
-    return gram.landmarks(factor.pivots)
+    return factor.pivots
 
 
-def sparse_greedy(gram: Gram, c: int, rng: Generator) -> Landmarks:
+def sparse_greedy(gram: Gram, c: int, rng: Generator) -> Indices:
     """Choose the best of 59 random columns, c times (Smola and Schölkopf 2000).
 
     With e_j the residual of column j, it takes ‖e_j‖² / e_jj off tr(G − K̂).
@@ -192,16 +192,10 @@ def sparse_greedy(gram: Gram, c: int, rng: Generator) -> Landmarks:
         best = np.argmax(gains)
         factor.append(candidates[[best]])
         factor.update()
-    return gram.landmarks(factor.pivots)
+    return factor.pivots
 
 
-def rpcholesky(gram: Gram, c: int, rng: Generator) -> Landmarks:
-    """Choose pivots at random in proportion to the residual diagonal (Chen et al. 2024)."""
-    pivots = random_pivots(gram, c, rng)
-    return gram.landmarks(pivots)
-
-
-def random_pivots(gram: Gram, c: int, rng: Generator) -> Indices:
+def rpcholesky(gram: Gram, c: int, rng: Generator) -> Indices:
     """Return c pivots, each drawn in proportion to the residual diagonal, by rejection sampling.
 
     Accelerated randomly pivoted Cholesky (Epperly, Tropp and Webber 2024): columns are proposed by

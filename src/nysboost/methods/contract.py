@@ -13,10 +13,11 @@ from nysboost.approximation import Approximation
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.nystrom import Mixture
 from nysboost.gram import Gram, Landmarks
+from nysboost.numerics.arrays import Indices
 from nysboost.settings import Settings
 
-Found: TypeAlias = Landmarks | FeatureMap | Mixture | Approximation
-"""What a method returns: landmarks for plain Nyström, C W⁺ Cᵀ, or more than these."""
+Found: TypeAlias = Indices | Landmarks | FeatureMap | Mixture | Approximation
+"""What a method returns: columns or landmarks for plain Nyström, C W⁺ Cᵀ, or more than these."""
 
 SIZE = frozenset(("n_components", "n_columns", "n_learners"))
 """The settings that say how many landmarks there are."""

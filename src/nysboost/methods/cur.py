@@ -34,7 +34,7 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.linalg import range_basis
 from nysboost.numerics.tolerances import CROSSING
 
-Choice: TypeAlias = Callable[[Gram, int, Generator], Landmarks]
+Choice: TypeAlias = Callable[[Gram, int, Generator], Indices]
 Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
 """(gram, columns, rows) ↦ U."""
 
@@ -61,8 +61,11 @@ class CUR:
         With the singular value decomposition U = Σ σ l rᵀ,
         M = Σ ¼ σ (l, r)(l, r)ᵀ − Σ ¼ σ (l, −r)(l, −r)ᵀ.
         """
-        columns = self.choose(gram, c - c // 2, rng)
-        rows = self.choose(gram, max(1, c // 2), rng)
+        half = c // 2
+        J = self.choose(gram, c - half, rng)
+        I = self.choose(gram, max(1, half), rng)  # noqa: E741
+        columns = gram.landmarks(J)
+        rows = gram.landmarks(I)
         U = self.core(gram, columns, rows)
 
         # √σ l / 2 and √σ r / 2

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.gram import Gram, Landmarks
+from nysboost.gram import Gram
 from nysboost.methods.method_constants import PROPOSALS, SEED_ROWS, STEPS_PER_COLUMN
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 
 
-def dpp(gram: Gram, c: int, rng: Generator) -> Landmarks:
+def dpp(gram: Gram, c: int, rng: Generator) -> Indices:
     """Sample c columns J with probability proportional to det G[J, J] (Li, Jegelka and Sra 2016).
 
     A Markov chain of 20 c swaps starts from kernel k-means++. It accepts an exchange with
@@ -18,8 +18,7 @@ def dpp(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """
     start = spread_columns(gram, c, rng)
     steps = STEPS_PER_COLUMN * c
-    columns = swap_chain(gram, start, steps, rng)
-    return gram.landmarks(columns)
+    return swap_chain(gram, start, steps, rng)
 
 
 def spread_columns(gram: Gram, c: int, rng: Generator) -> Indices:

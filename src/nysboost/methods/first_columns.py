@@ -8,19 +8,13 @@ from numpy.random import Generator
 from nysboost.gram import Gram
 from nysboost.kernels.distances import squared_distances
 from nysboost.methods.centres import cluster_rows
-from nysboost.methods.cholesky import random_pivots
-from nysboost.methods.leverage import rls
+from nysboost.methods.cholesky import rpcholesky
 from nysboost.numerics.arrays import Indices, to_host
-
-
-def by_leverage(gram: Gram, m: int, rng: Generator) -> Indices:
-    """Return m columns drawn by ridge leverage scores, as "rls" has them."""
-    return rls(gram, m, rng).columns
 
 
 def by_pivots(gram: Gram, m: int, rng: Generator) -> Indices:
     """Return the m pivots of "rpcholesky"; where the residual vanishes, the rest are uniform."""
-    pivots = random_pivots(gram, m, rng)
+    pivots = rpcholesky(gram, m, rng)
     return _filled(pivots, gram.n, m, rng)
 
 

@@ -65,7 +65,9 @@ class RandomFeatures:
 
 def independent(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
     """Return independent points (Rahimi and Recht 2007)."""
-    return rng.normal(size=(size, d)), rng.uniform(size=size)
+    normal = rng.normal(size=(size, d))
+    uniform = rng.uniform(size=size)
+    return normal, uniform
 
 
 def orthogonal(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:

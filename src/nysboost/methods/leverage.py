@@ -18,7 +18,7 @@ from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.gram.landmarks import take_sample
 from nysboost.kernels import Linear
-from nysboost.methods.cholesky import random_pivots
+from nysboost.methods.cholesky import rpcholesky
 from nysboost.methods.method_constants import FALL_OF_RIDGE, OVERSAMPLING
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.linalg import triangular_inverse
@@ -34,18 +34,17 @@ class WeightedSample:
     weights: Floats
 
 
-def rls(gram: Gram, c: int, rng: Generator) -> Landmarks:
+def rls(gram: Gram, c: int, rng: Generator) -> Indices:
     """Sample c distinct columns in proportion to approximate ridge leverage scores.
 
     The scores are those of Musco and Musco (2017), Algorithm 3; see `recursive_scores`.
     """
     if c >= gram.n:
-        return gram.landmarks(np.arange(gram.n))
+        return np.arange(gram.n)
 
     rows, scores = recursive_scores(gram, c, rng)
     probabilities = normalise(scores)
-    drawn = rng.choice(rows, size=c, replace=False, p=probabilities)
-    return gram.landmarks(drawn)
+    return rng.choice(rows, size=c, replace=False, p=probabilities)
 
 
 def normalise(scores: Floats) -> Floats:
@@ -101,7 +100,7 @@ def _draw_by_probabilities(rows: Indices, probabilities: Floats, rng: Generator)
     return WeightedSample(rows[chosen], weights)
 
 
-def bless(gram: Gram, c: int, rng: Generator) -> Landmarks:
+def bless(gram: Gram, c: int, rng: Generator) -> Indices:
     """Sample c distinct columns by leverage scores along a path of falling ridges.
 
     Rudi, Calandriello, Carratino and Rosasco (2018), Algorithm 1: the ridge starts at n times the
@@ -111,7 +110,8 @@ def bless(gram: Gram, c: int, rng: Generator) -> Landmarks:
     diag = floats_on_host(gram.diag())
     largest = float(diag.max())
     ridge = n * largest
-    sample = WeightedSample(np.empty(0, dtype=np.intp), np.empty(0))
+    none = np.empty(0, dtype=np.intp)
+    sample = WeightedSample(none, np.empty(0))
     while True:
         # scores of a uniform sample of rows, at this ridge
         bound = n * largest / ridge
@@ -126,7 +126,7 @@ def bless(gram: Gram, c: int, rng: Generator) -> Landmarks:
         is_rounding = ridge <= gram.eps * n * largest
         if is_enough or is_rounding:
             drawn = Pool(size).sample(c, rng, scores)
-            return gram.landmarks(rows[drawn])
+            return rows[drawn]
 
         # the sample for the next ridge, drawn by these scores
         count = max(1, round(OVERSAMPLING * dimension))
@@ -197,7 +197,7 @@ def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
 
     # F = Q R on 2c columns; the eigenvectors of F Fᵀ are V = Q times R's left singular vectors
     size = min(2 * c, len(sample))
-    pilot = random_pivots(sample.gram, size, rng)
+    pilot = rpcholesky(sample.gram, size, rng)
     columns = sample.gram.landmarks(pilot)
     learner = fit_learner(sample.gram, columns, len(pilot))
     F = features_of(sample.gram, learner)
@@ -210,5 +210,5 @@ def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
     V = Q @ left[:, :rank]
 
     projector = KernelGram(ArrayRows(V), Linear(), gram.budget)  # V Vᵀ
-    pivots = random_pivots(projector, rank, rng)
+    pivots = rpcholesky(projector, rank, rng)
     return sample.lift_to_rows(sample.gram.landmarks(pivots))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy.random import Generator
 
-from nysboost.gram import Gram, Landmarks
+from nysboost.gram import Gram
+from nysboost.numerics.arrays import Indices
 
 
-def uniform(gram: Gram, c: int, rng: Generator) -> Landmarks:
+def uniform(gram: Gram, c: int, rng: Generator) -> Indices:
     """Choose c columns uniformly: what scikit-learn's Nystroem does."""
-    columns = rng.choice(gram.n, size=c, replace=False)
-    return gram.landmarks(columns)
+    return rng.choice(gram.n, size=c, replace=False)

@@ -196,7 +196,7 @@ class Replicate:
     def _choose_columns(self, sampling: str, gram: Gram, c: int) -> Landmarks:
         """Choose c columns uniformly, or in rounds by their squared residual."""
         if sampling == "adaptive":
-            return adaptive(gram, c, self.generator(ADAPTIVE))
+            return gram.landmarks(adaptive(gram, c, self.generator(ADAPTIVE)))
         columns = self.generator(UNIFORM).choice(gram.n, size=c, replace=False)
         return gram.landmarks(columns)
 
