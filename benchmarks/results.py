@@ -37,14 +37,12 @@ TITLES = {"covtype": "Covertype", "mnist": "MNIST"}
 
 
 def put_learning(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """Take mean error, coverage and seconds of each table, and the times of fits by rows."""
+    """Take mean error, coverage and seconds of each table."""
     found = defaultdict(list)
     for record in runs:
         gpu = record.get("device", "cpu") != "cpu"
         found[record["table"], record.get("learner"), gpu].append(record)
-    times = {r["rows"]: round(r["processor"], 1) for r in found.pop(("times", None, False), [])}
-    if times:
-        known["fit_times"] |= {"seconds": sorted(times.items()), "version": nb.__version__}
+    found.pop(("times", None, False), [])
     for (name, learner, gpu), mine in found.items():
         into = known["tables"][TITLES.get(name, name)]
         mean = float(f"{np.mean([r['error'] for r in mine]):.4g}")

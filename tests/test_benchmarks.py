@@ -120,13 +120,12 @@ def test_the_zoo_runs_goes_on_and_prints_its_tables(tmp_path, capsys, monkeypatc
 
 def test_runs_of_learners_become_the_figures_of_the_pages():
     results = importlib.import_module("results")
-    known = {"tables": {"pol": {"error": {"LightGBM": 0.1}}}, "fit_times": {}}
+    known = {"tables": {"pol": {"error": {"LightGBM": 0.1}}}}
     run = {"table": "pol", "learner": "NysBoost", "rows": 9, "device": "cpu", "processor": 2.0}
     runs = [run | {"error": error, "covered": 0.9} for error in (0.05, 0.07)]
     results.put_learning(known, [*runs, {"table": "times", "rows": 500, "processor": 3.21}])
     assert known["tables"]["pol"]["error"] == {"LightGBM": 0.1, "NysBoost": 0.06}
     assert known["tables"]["pol"]["covered"] == 0.9
-    assert known["fit_times"]["seconds"] == [(500, 3.2)]
 
 
 def test_the_leaderboard_resumes_and_takes_a_learner_from_anywhere(tmp_path, capsys):
