@@ -203,8 +203,8 @@ def evidence_scale() -> str:
     return (
         "Beyond some thousand rows, the time grows more slowly than the rows: "
         f"`NystroemRegressor` fits {n:,} rows in {seconds:.0f} s, and `Nystroem` makes features of "
-        f"{features[0]:,} rows in {features[1]:.1f} s. Exact kernel ridge regression takes {exact:.1f} s for {rows:,} "
-        "rows, and its time grows with n³.\n"
+        f"{features[0]:,} rows in {features[1]:.1f} s. Exact kernel ridge regression "
+        f"takes {exact:.1f} s for {rows:,} rows, and its time grows with n³.\n"
     )
 
 
