@@ -224,7 +224,9 @@ def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = Fal
     rows = []
     for name, table in tables.items():
         cells = [f"{name}, {table['what']}", f"{table['rows']:,}"]
-        cells += _numbers([table["error"].get(learner) for learner in learners], table["what"])
+        errors = [table["error"].get(learner) for learner in learners]
+        same_splits = "gpu_splits" not in table
+        cells += _numbers(errors, table["what"], in_bold=same_splits)
         if times:
             covered = table.get("covered")
             cells.append("–" if covered is None else f"{100 * covered:.1f}\u00a0%")
@@ -233,11 +235,11 @@ def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = Fal
     return make_table(head, rows)
 
 
-def _numbers(errors: list[float | None], what: str) -> list[str]:
-    """Return errors as cells of a table, all that read as the smallest in bold."""
+def _numbers(errors: list[float | None], what: str, in_bold: bool = True) -> list[str]:
+    """Return errors as cells of a table, all that read as the smallest in bold, if they compare."""
     best = _number(min(error for error in errors if error is not None), what)
     cells = ["–" if error is None else _number(error, what) for error in errors]
-    return [f"**{cell}**" if cell == best else cell for cell in cells]
+    return [f"**{cell}**" if in_bold and cell == best else cell for cell in cells]
 
 
 def _number(error: float, what: str) -> str:
