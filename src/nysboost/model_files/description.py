@@ -52,7 +52,7 @@ def require(fits: bool | np.bool, what: str) -> None:
 
 def check_fields(value: object) -> None:
     """Check that each field of a dataclass is of the type that its class says."""
-    kind = type(value)
+    kind: Any = type(value)
     for name, hint in _field_types(kind).items():
         require(is_of(getattr(value, name), hint), f"{kind.__name__} and its {name}")
 

@@ -1,0 +1,74 @@
+"""Models as ONNX files, which other programs and languages run without NysBoost.
+
+Everything is in float64. An array is one input ``X`` of shape (n, d); a data frame is an input of
+shape (n, 1) for each of its columns, named after it: numbers, truth values as 0 and 1, dates in
+seconds since 1970 (UTC), durations in seconds, and text for categories. A gap is NaN, or an empty
+text. The description of each input in the file says which of these it takes.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from nysboost.estimators import KernelPCA
+from nysboost.estimators.base import BaseNystroem
+from nysboost.learn import NystroemClassifier, NystroemRegressor
+from nysboost.onnx_export.graph import Graph
+from nysboost.onnx_export.inputs import read_rows
+from nysboost.onnx_export.models import classify, project, regress, transform
+from nysboost.rows.files import as_path, atomic_file
+
+__all__ = ["to_onnx"]
+
+
+def to_onnx(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+    """Write a fitted transformer or learner as an ONNX file.
+
+    A regressor has the output ``prediction``, a classifier ``label`` and ``probabilities``, a
+    transformer ``features``.
+
+    .. versionadded:: 0.3
+
+    Parameters
+    ----------
+    model : transformer, KernelPCA, NystroemRegressor or NystroemClassifier
+        With a Gaussian, Laplacian, Matérn, polynomial or linear kernel.
+    path : str or path
+        Where it goes. It needs the package onnx: ``pip install 'nysboost[onnx]'``.
+
+    See Also
+    --------
+    save : writes a file that NysBoost reads.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, onnxruntime, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> model = nb.Nystroem(n_components=10, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nb.to_onnx(model, pathlib.Path(folder) / "model.onnx")
+    ...     session = onnxruntime.InferenceSession(pathlib.Path(folder) / "model.onnx")
+    >>> bool(np.allclose(session.run(None, {"X": X})[0], model.transform(X)))
+    True
+    """
+    check_is_fitted(model)
+    g = Graph([str(name) for name in getattr(model, "feature_names_in_", ())])
+    if isinstance(model, BaseNystroem):
+        g.output("features", transform(model, read_rows(g, model)))
+    elif isinstance(model, KernelPCA):
+        g.output("features", project(model, read_rows(g, model.features_)))
+    elif isinstance(model, NystroemRegressor):
+        g.output("prediction", regress(model, read_rows(g, model)), flat=model._flat)
+    elif isinstance(model, NystroemClassifier):
+        label, probabilities = classify(model, read_rows(g, model))
+        g.output("label", label, flat=True)
+        g.output("probabilities", probabilities)
+    else:
+        msg = f"to_onnx takes transformers, KernelPCA and learners, not {type(model).__name__}."
+        raise TypeError(msg)
+
+    with atomic_file(as_path(path), "The model") as file:
+        file.write(g.model().SerializeToString())

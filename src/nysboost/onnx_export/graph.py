@@ -1,0 +1,162 @@
+"""A graph of ONNX, to which arithmetic and NumPy's functions add nodes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import ArrayLike
+
+from nysboost._version import SOFTWARE
+from nysboost.user_error import import_optional
+
+if TYPE_CHECKING:
+    import onnx
+
+OPSETS = {"": 18, "ai.onnx.ml": 3}  # versions of operators that ONNX Runtime 1.14 and newer have
+LARGEST = 2**31 - 2**20  # bytes of a file of protocol buffers
+
+OPERATORS: dict[np.ufunc, str] = {
+    np.add: "Add", np.subtract: "Sub", np.multiply: "Mul", np.divide: "Div", np.power: "Pow",
+    np.matmul: "MatMul", np.absolute: "Abs", np.exp: "Exp", np.log: "Log", np.sqrt: "Sqrt",
+    np.maximum: "Max", np.isnan: "IsNaN", np.greater: "Greater", np.invert: "Not",
+    np.bitwise_and: "And", np.floor: "Floor", np.sin: "Sin", np.cos: "Cos",
+    np.rint: "Round",
+}  # fmt: skip
+
+INPUTS = {
+    "number": "a number; NaN where it is missing",
+    "boolean": "1 or 0; NaN where it is missing",
+    "date": "seconds since 1970-01-01 00:00 UTC; NaN where it is missing",
+    "duration": "seconds; NaN where it is missing",
+    "category": "text; empty where it is missing",
+}
+"""What the input of a column takes, by its kind."""
+
+OUTPUTS = ("prediction", "label", "probabilities", "features")
+
+ELEMENTS = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "INT64"}
+"""ONNX's types of elements by NumPy's kinds of types; all else is text."""
+
+
+class Tensor(NDArrayOperatorsMixin):
+    """A value in a graph; NumPy's functions of it (`OPERATORS`) are nodes."""
+
+    def __init__(self, graph: Graph, name: str, elements: str = "DOUBLE") -> None:
+        self.graph = graph
+        self.name = name
+        self.elements = elements
+
+    def __array_ufunc__(self, ufunc: np.ufunc, _method: str, *inputs: Operand) -> Tensor:
+        return self.graph(OPERATORS[ufunc], *inputs)
+
+    def column(self, j: int) -> Tensor:
+        """Return a column, shape (n, 1)."""
+        return self.graph("Gather", self, [j], axis=1)
+
+
+Operand: TypeAlias = Tensor | ArrayLike
+"""What a node takes: a value of the graph, or a constant."""
+
+
+class Graph:
+    """A graph of ONNX: call it with an operator and its inputs, tensors or arrays.
+
+    Names of inputs are those of columns. All other names inside begin with `prefix`, as no column
+    does, and an input whose name is empty or that of an output is named after its position.
+    """
+
+    def __init__(self, columns: Sequence[str] = ()) -> None:
+        self._onnx = import_optional("onnx")
+        self._nodes: list[onnx.NodeProto] = []
+        self._arrays: list[onnx.TensorProto] = []
+        self._inputs: list[onnx.ValueInfoProto] = []
+        self._outputs: list[onnx.ValueInfoProto] = []
+        self._columns = list(columns)
+        self.prefix = "nysboost/"
+        while any(name.startswith(self.prefix) for name in self._columns):
+            self.prefix += "/"
+
+    def __call__(self, operator: str, *inputs: Operand, **how: object) -> Tensor:
+        """Add a node, and return its result."""
+        names = [part.name if isinstance(part, Tensor) else self._constant(part) for part in inputs]
+        result = f"{self.prefix}{operator}_{len(self._nodes)}"
+        self._nodes.append(self._onnx.helper.make_node(operator, names, [result], **how))
+        return Tensor(self, result)
+
+    def input(self, name: str, width: int, kind: str = "number") -> Tensor:
+        """Add an input of shape (n, width) for numbers or a column of another kind."""
+        elements = "STRING" if kind == "category" else "DOUBLE"
+        self._inputs.append(self._describe(name, elements, ["n", width], INPUTS[kind]))
+        return Tensor(self, name, elements)
+
+    def column_input(self, j: int, kind: str) -> Tensor:
+        """Add an input for the column j of a data frame."""
+        name = self._columns[j]
+        if name not in ("", *OUTPUTS):
+            return self.input(name, 1, kind)
+
+        given = f"column_{j}"
+        while given in self._columns:
+            given += "_"
+        warnings.warn(
+            f"Column {j} is called {name!r}, which ONNX does not take as the name of an input: "
+            f"it is the input {given!r}.",
+            stacklevel=4,
+        )
+        return self.input(given, 1, kind)
+
+    def choose(self, values: ArrayLike, positions: Tensor) -> Tensor:
+        """Return those of some constant values, numbers or text, that stand at positions."""
+        array = np.asarray(values)
+        elements = ELEMENTS.get(array.dtype.kind, "STRING")
+        if elements == "STRING":
+            array = np.array([str(value) for value in array], dtype=object)
+        if elements == "INT64":
+            array = array.astype(np.int64)
+        found = self("Gather", array, positions)
+        found.elements = elements
+        return found
+
+    def output(self, name: str, found: Tensor, *, flat: bool = False) -> None:
+        """Give a result, of shape (n,) or (n, m), its name."""
+        shape = ["n"] if flat else ["n", "m"]
+        self._nodes.append(self._onnx.helper.make_node("Identity", [found.name], [name]))
+        self._outputs.append(self._describe(name, found.elements, shape))
+
+    def _describe(
+        self, name: str, elements: str, shape: Sequence[str | int], said: str = ""
+    ) -> onnx.ValueInfoProto:
+        kind = getattr(self._onnx.TensorProto, elements)
+        return self._onnx.helper.make_tensor_value_info(name, kind, shape, doc_string=said)
+
+    def _constant(self, values: ArrayLike) -> str:
+        name = f"{self.prefix}constant_{len(self._arrays)}"
+        array = np.asarray(values)
+        dtype = {"f": np.float64, "i": np.int64}.get(array.dtype.kind, array.dtype)
+        array = np.ascontiguousarray(array, dtype)
+        self._arrays.append(self._onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def model(self) -> onnx.ModelProto:
+        """Return all of it, checked."""
+        if sum(len(array.raw_data) for array in self._arrays) > LARGEST:
+            msg = "This model has more than 2 GB, too much for ONNX: fit one without leaves."
+            raise ValueError(msg)
+
+        helper = self._onnx.helper
+        graph = helper.make_graph(
+            self._nodes, "nysboost", self._inputs, self._outputs, self._arrays
+        )
+        opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+        made = helper.make_model(graph, opset_imports=opsets, producer_name=SOFTWARE, ir_version=8)
+        self._onnx.checker.check_model(made)
+        return made
+
+
+def join(columns: Sequence[Tensor]) -> Tensor:
+    """Return tables beside each other."""
+    return columns[0].graph("Concat", *columns, axis=1)

@@ -1,0 +1,97 @@
+"""The inputs of a model in a graph of ONNX: columns of a table as `tables.codes` encodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from nysboost.numerics.arrays import Floats
+from nysboost.onnx_export.graph import Graph, Tensor, join
+from nysboost.tables.categories import GAP, UNKNOWN, find_positions
+from nysboost.tables.codes import Codes
+from nysboost.tables.columns import Column
+from nysboost.tables.cycles import CYCLES, DIGITS, Cycle
+
+
+def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
+    """Return the inputs as numbers, shape (n, width), by the codes of the model's table."""
+    codes: Codes | None = getattr(model, "_table", None)
+    has_names = hasattr(model, "feature_names_in_")
+    X = None if has_names else g.input("X", model.n_features_in_)
+
+    if codes is None or not codes.schema.columns:
+        if X is None:
+            X = join([g.column_input(j, "number") for j in range(model.n_features_in_)])
+        if codes is None or codes.schema.medians is None:
+            return X
+        return g("Where", np.isnan(X), codes.schema.medians[None], X)
+
+    parts: list[Tensor] = []
+    for j, column in enumerate(codes.schema.columns):
+        if not column.used:
+            continue
+        x = g.column_input(j, column.kind) if X is None else X.column(j)
+        shown = codes.shown[j]
+        if shown is None:
+            parts += _encode_number(g, x, column)
+        else:
+            parts += _encode_category(g, x, column, shown, codes.means[j])
+    return join(parts)
+
+
+def _encode_number(g: Graph, x: Tensor, column: Column) -> list[Tensor]:
+    """Return a number with the median for a gap, its indicator, and the cycles of a date."""
+    gaps: Tensor = np.isnan(x)
+    parts = [g("Where", gaps, [column.median], x) * [column.scale]]
+    if column.gaps:
+        parts.append(g("Where", gaps, 1.0, 0.0))
+
+    for name in column.cycles:
+        phase = _phase(x, CYCLES[name])
+        angle = phase * (2 * np.pi)
+        codes = [phase, _round(np.sin(angle)), _round(np.cos(angle))]
+        parts += [g("Where", gaps, 0.0, code) for code in codes]
+    return parts
+
+
+def _phase(seconds: Tensor, cycle: Cycle) -> Tensor:
+    """Return the share of the period of a cycle that has passed."""
+    since_start = seconds - cycle.start
+    if cycle.step:
+        since_start = np.floor(since_start / cycle.step) * cycle.step
+    periods = np.floor(since_start / cycle.period)
+    phase: Tensor = (since_start - periods * cycle.period) / cycle.period
+    return phase
+
+
+def _round(x: Tensor) -> Tensor:
+    """Return numbers with as many digits as `tables.cycles` gives them."""
+    unit = 10.0**DIGITS
+    rounded: Tensor = np.rint(x * unit) / unit
+    return rounded
+
+
+def _encode_category(
+    g: Graph, x: Tensor, column: Column, shown: Sequence[int], means: Floats | None
+) -> list[Tensor]:
+    """Return one-hot codes, and the means of the targets for a category with many values."""
+    # ONNX takes no blanks away: values are known as they were written in fitting, too
+    written = [*map(str, column.values), *column.padded]
+    positions = [*range(len(column.values)), *find_positions(column.values, column.padded)]
+    at = g(
+        "LabelEncoder",
+        x,
+        domain="ai.onnx.ml",
+        keys_strings=[*written, ""],
+        values_int64s=[*positions, GAP],
+        default_int64=UNKNOWN,
+    )
+
+    parts = []
+    if shown:
+        parts.append(g("Where", g("Equal", at, [list(shown)]), 1.0, 0.0))
+    if means is not None:  # whose last two rows, −2 and −1, are those of the unknown and of gaps
+        parts.append(g("Gather", means, g("Reshape", at, [-1]), axis=0))
+    return parts

@@ -1,0 +1,225 @@
+"""Feature maps, leaves and calibrations as nodes of a graph of ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost.estimators import KernelPCA
+from nysboost.estimators.base import BaseNystroem
+from nysboost.features.feature_map import FeatureMap
+from nysboost.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Metric, Polynomial
+from nysboost.kernels.metric import Quantiles
+from nysboost.learn import NystroemClassifier, NystroemRegressor
+from nysboost.learn.calibration import FLOOR
+from nysboost.learn.search.leaves import Leaves
+from nysboost.learn.search.model import Member
+from nysboost.methods.centres import Clustered
+from nysboost.methods.fourier import Waves
+from nysboost.numerics.arrays import Floats, dense, floats_on_host
+from nysboost.onnx_export.graph import Tensor, join
+
+# Models
+
+
+def transform(model: BaseNystroem, X: Tensor) -> Tensor:
+    """Return k(x, Z) N of a transformer."""
+    features = model._transform
+    points = _map_points(features, X)
+    return points.evaluate(features.kernel) @ floats_on_host(features.normalization)
+
+
+def project(model: KernelPCA, X: Tensor) -> Tensor:
+    """Return the principal components of features."""
+    F = transform(model.features_, X)
+    components: Tensor = (F - model.mean_) @ model.components_.T
+    return components
+
+
+def regress(model: NystroemRegressor, X: Tensor) -> Tensor:
+    """Return the predicted targets, in the units of y."""
+    mean = _predict(model._members, X) * model._unit + model._centre
+    if model._flat:
+        return X.graph("Reshape", mean, [-1])
+    return mean
+
+
+def classify(model: NystroemClassifier, X: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the likeliest label, shape (n,), and the softmax of the logits, shape (n, k)."""
+    g = X.graph
+    k = len(model.classes_)
+    found = _predict(model._members, X)
+    scores = g("Gather", found, np.arange(k), axis=1)
+
+    # logits: slope · s + power · log s + bias, and those of the logistic regressions
+    calibration = model._calibration
+    logits = scores * calibration.slope + calibration.bias[None, :]
+    if model._members[0].logistic is not None:
+        logits = logits + g("Gather", found, np.arange(k, 2 * k), axis=1)
+    if calibration.power:
+        logits = logits + np.log(np.maximum(scores, FLOOR)) * calibration.power
+
+    likeliest = g("ArgMax", logits, axis=1, keepdims=0)
+    return g.choose(model.classes_, likeliest), g("Softmax", logits, axis=1)
+
+
+def _predict(members: Sequence[Member], X: Tensor) -> Tensor:
+    """Return the sum of what members contribute by landmarks and by leaves, shape (n, t)."""
+    parts = []
+    for member in members:
+        model = member.predictor
+        coded = X
+        if member.codes is not None:
+            coded = _add_codes(X, member.codes.edges)
+        points = _map_points(model.features, coded)
+
+        # landmarks: k(x, Z) N w + mean
+        N = floats_on_host(model.features.normalization)
+        w = N @ floats_on_host(model.w)
+        mean = floats_on_host(model.mean)[None, :]
+        parts.append(points.evaluate(model.kernel) @ w + mean)
+
+        # leaves, which add nothing to logits
+        if member.leaves is not None:
+            of_targets = member.local_weight * floats_on_host(member.leaves.w)
+            n_logits = w.shape[1] - of_targets.shape[1]
+            in_leaves = np.pad(of_targets, ((0, 0), (0, n_logits)))
+            parts.append(_predict_in_leaves(member.leaves, points.U, in_leaves))
+    return X.graph("Sum", *parts)
+
+
+def _add_codes(X: Tensor, edges: Sequence[Floats]) -> Tensor:
+    """Return the columns with their piecewise-linear codes beside them."""
+    parts = [X]
+    for j, e in enumerate(edges):
+        if len(e) > 2:
+            steps = (X.column(j) - e[None, :-1]) / np.diff(e)[None, :]
+            parts.append(X.graph("Clip", steps, 0.0, 1.0))
+    return join(parts)
+
+
+def _predict_in_leaves(leaves: Leaves, U: Tensor, w: Floats) -> Tensor:
+    """Return k(u, V) w of the leaf of each mapped row: the rows of a leaf are taken together."""
+    g = U.graph
+    V = floats_on_host(leaves.V)
+    places = [slice(begin, end) for begin, end in pairwise(leaves.starts)]
+    if len(places) == 1:
+        return MappedPoints(U, V).evaluate(leaves.kernel) @ w
+
+    # on which side of each node's plane a row lies, and zeros of shape (n, t)
+    tree = leaves.tree
+    above = np.greater(U @ tree.directions.T, tree.thresholds[None, :])
+    shape = g("Concat", g("Shape", U, start=0, end=1), [w.shape[1]], axis=0)
+    found = g("Expand", np.zeros((1, 1)), shape)
+
+    # nodes, each with truth values of the rows that are in it, shape (n, 1)
+    everywhere = np.ones((1, 1), dtype=np.bool)
+    waiting: list[tuple[int, Tensor | NDArray[np.bool]]] = [(0, everywhere)]
+    while waiting:
+        node, inside = waiting.pop()
+        if node >= 0:
+            below_child, above_child = tree.children[node]
+            side = above.column(node)
+            waiting.append((int(below_child), ~side & inside))
+            waiting.append((int(above_child), side & inside))
+            continue
+
+        place = places[-1 - node]
+        rows = g("Transpose", g("NonZero", g("Reshape", inside, [-1])))
+        points = MappedPoints(g("GatherND", U, rows), V[place])
+        found = g("ScatterND", found, rows, points.evaluate(leaves.kernel) @ w[place])
+    return found
+
+
+# Rows and landmarks behind a metric
+
+
+@dataclass(frozen=True, eq=False)
+class MappedPoints:
+    """Rows u, (n, q), and landmarks v, (m, q), behind the metric of a kernel."""
+
+    U: Tensor
+    V: Floats
+
+    def evaluate(self, kernel: Kernel) -> Tensor:
+        """Return k(u, V), shape (n, m)."""
+        match kernel:
+            case Linear():
+                return self._products()
+            case Polynomial():
+                base = self._products() * float(kernel.gamma or 1.0) + kernel.coef0
+                power: Tensor = base ** float(kernel.degree)
+                return power
+            case Laplacian():
+                return np.exp(self._city_block_distances() * -kernel._rate())
+            case Gaussian():
+                return np.exp(self._squared_distances() * -kernel._rate())
+            case Matern():
+                return _matern(kernel.nu, np.sqrt(self._squared_distances()) * kernel._rate())
+        known = "a Gaussian, Laplacian, Matern or polynomial kernel"
+        raise TypeError(f"{kernel} has no form in ONNX: take {known}.")
+
+    def _products(self) -> Tensor:
+        return self.U @ self.V.T
+
+    def _city_block_distances(self) -> Tensor:
+        parts = [abs(self.U.column(j) - v[None, :]) for j, v in enumerate(self.V.T)]
+        return self.U.graph("Sum", *parts)
+
+    def _squared_distances(self) -> Tensor:
+        """Return ‖u − v‖², with both centred, so that little cancels."""
+        centre = self.V.mean(axis=0)
+        u = self.U - centre
+        v = self.V - centre
+        norms = self.U.graph("ReduceSumSquare", u, [1]) + (v**2).sum(axis=1)
+        return np.maximum(norms - u @ (2 * v.T), 0.0)
+
+
+def _matern(nu: float, r: Tensor) -> Tensor:
+    """Return the Matérn kernel of scaled distances r."""
+    decay: Tensor = np.exp(r * -1.0)
+    if nu == 0.5:
+        return decay
+    if nu == 1.5:
+        return (r + 1.0) * decay
+    return (r + 1.0 + r * r / 3.0) * decay
+
+
+def _map_points(features: FeatureMap, X: Tensor) -> MappedPoints:
+    """Return rows and landmarks of a feature map, behind the metric of its kernel."""
+    Z = features.landmarks.points
+    if Z is None or isinstance(features.kernel, Waves | Clustered):
+        raise TypeError(
+            "These features are no kernel values at landmarks, which is what to_onnx takes: "
+            "choose a method with landmarks, and rows, not kernel values."
+        )
+    V = floats_on_host(dense(Z))
+    metric = getattr(features.kernel, "metric", None)
+    if not isinstance(metric, Metric):  # that of scikit-learn's kernels is a name
+        return MappedPoints(X, V)
+
+    if metric.warp is not None:
+        X = _warp(X, metric.warp)
+    U = X @ metric.map if metric.map.ndim == 2 else X * metric.map
+    return MappedPoints(U, floats_on_host(metric(V)))
+
+
+def _warp(X: Tensor, warp: Quantiles) -> Tensor:
+    """Return each column after its piecewise-linear function: a line and hinges max(x − v, 0)."""
+    columns = []
+    for j, (knots, heights) in enumerate(zip(warp.knots, warp.heights, strict=True)):
+        slopes = np.zeros(1)
+        if len(knots) > 1:
+            slopes = np.diff(heights) / np.diff(knots)
+
+        x = X.column(j)
+        line = (x - knots[:1]) * slopes[:1] + heights[:1]
+        if len(slopes) > 1:
+            hinges = np.maximum(x - knots[None, 1:-1], 0.0)
+            line = line + hinges @ np.diff(slopes)[:, None]
+        columns.append(line)
+    return join(columns)
