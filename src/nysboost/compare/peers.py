@@ -72,7 +72,7 @@ class CodedRows:
 
 def _code(table: Table, schema: Schema, categories: list[int]) -> Floats:
     """Return the columns of a table that are used, with NaN for unknown categories."""
-    columns = [column for column in schema.read(table) if column is not None]
+    columns = [column for column in schema.read(table) if len(column) > 0]
     coded = np.column_stack(columns).astype(np.float64)
     numbers = coded[:, categories]
     coded[:, categories] = np.where(numbers < 0, np.nan, numbers)

@@ -61,7 +61,7 @@ def classify(model: NystroemClassifier, X: Tensor) -> tuple[Tensor, Tensor]:
     if model._members[0].logistic is not None:
         logits = logits + g("Gather", found, np.arange(k, 2 * k), axis=1)
     if calibration.power:
-        logits = logits + np.log(np.maximum(scores, FLOOR)) * calibration.power
+        logits = logits + np.log(g("Max", scores, FLOOR)) * calibration.power
 
     likeliest = g("ArgMax", logits, axis=1, keepdims=0)
     return g.choose(model.classes_, likeliest), g("Softmax", logits, axis=1)

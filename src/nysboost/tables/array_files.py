@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import is_sparse
 from nysboost.numerics.budget import MAX_MEMORY, as_bytes
 from nysboost.rows.recognise import make_stream
+from nysboost.tables.frames import Cells
 from nysboost.user_error import NoTableError, TableError, import_optional
+
+StoredArray: TypeAlias = Any
+"""An array of NumPy, HDF5 or Zarr, or a CSR matrix."""
 
 BLOCK_BYTES = 2**22
 """Arrays are read in blocks of this size: 16 MB took 1.5 times the processor time."""
@@ -34,26 +37,26 @@ class ArrayFile:
     """An array on disk or in memory, of n rows: `names` are the numbers of its columns."""
 
     path: Path
-    data: Any
+    data: StoredArray
     names: tuple[str, ...]
     n: int
     notes: list[str] = field(default_factory=list)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[NDArray[Any]]:
+    def batches(self, columns: Sequence[str]) -> Iterator[Cells]:
         """Read all rows once, in order: dense blocks of these columns."""
         positions = None
         if tuple(columns) != self.names:
             positions = [int(name) for name in columns]
         row_bytes = len(columns) * np.dtype(self.data.dtype).itemsize
         for block in make_stream(self.data).pieces(max(1, BLOCK_BYTES // row_bytes)):
-            part: Any = block
+            part: StoredArray = block
             if positions is not None:
                 part = block[:, positions]
             if is_sparse(part):
                 part = part.toarray()
             yield part
 
-    def beside(self, name: str) -> NDArray[Any] | None:
+    def beside(self, name: str) -> Cells | None:
         """Return another array of the same file, which has as many rows; None if there is none."""
         form = self.path.suffix.lower()
         if form == ".npy" or form in LIBSVM:
@@ -104,7 +107,7 @@ def open_array(
 # Forms
 
 
-def _open(form: str, path: Path, dataset: str | None) -> Any:
+def _open(form: str, path: Path, dataset: str | None) -> StoredArray:
     """Return the array of a file, or say that the file is not what its ending says."""
     opener = OPENERS[form]
     try:
@@ -116,23 +119,23 @@ def _open(form: str, path: Path, dataset: str | None) -> Any:
         raise NoTableError(f"{path} is no {kind} file of numbers, or it is cut off.") from error
 
 
-def _open_libsvm(path: Path, _: str | None) -> Any:
+def _open_libsvm(path: Path, _: str | None) -> StoredArray:
     from sklearn.datasets import load_svmlight_file
 
     X, _ = load_svmlight_file(str(path))
     return X
 
 
-def _open_npy(path: Path, _: str | None) -> Any:
+def _open_npy(path: Path, _: str | None) -> StoredArray:
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
-def _open_npz(path: Path, dataset: str | None) -> Any:
+def _open_npz(path: Path, dataset: str | None) -> StoredArray:
     with np.load(path, allow_pickle=False) as archive:
         return archive[_which(list(archive), dataset, path)]
 
 
-def _open_zarr(path: Path, dataset: str | None) -> Any:
+def _open_zarr(path: Path, dataset: str | None) -> StoredArray:
     group = import_optional("zarr").open(str(path), mode="r")
     if hasattr(group, "dtype"):
         return group
@@ -140,11 +143,11 @@ def _open_zarr(path: Path, dataset: str | None) -> Any:
     return group[_which(names, dataset, path)]
 
 
-def _open_hdf5(path: Path, dataset: str | None) -> Any:
+def _open_hdf5(path: Path, dataset: str | None) -> StoredArray:
     file = import_optional("h5py").File(path, "r")
     names: list[str] = []
 
-    def note_array(name: str, item: Any) -> None:
+    def note_array(name: str, item: object) -> None:
         if hasattr(item, "dtype"):
             names.append(name)
 
@@ -152,7 +155,7 @@ def _open_hdf5(path: Path, dataset: str | None) -> Any:
     return file[_which(names, dataset, path)]
 
 
-OPENERS: dict[str, Callable[[Path, str | None], Any]] = {
+OPENERS: dict[str, Callable[[Path, str | None], StoredArray]] = {
     ".npy": _open_npy,
     ".npz": _open_npz,
     ".zarr": _open_zarr,

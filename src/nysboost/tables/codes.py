@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Floats, Indices, column_sizes
+from nysboost.numerics.arrays import Array, Floats, Indices, column_sizes
 from nysboost.rows.checks import refuse_unequal
 from nysboost.rows.lazy import code_parts, code_table, compute_parts
 from nysboost.rows.recognise import make_rows
 from nysboost.tables.categories import GAP
 from nysboost.tables.columns import Column, is_far, say_far
 from nysboost.tables.cycles import encode_cycles
-from nysboost.tables.frames import is_frame, list_column_names
+from nysboost.tables.frames import Cells, Table, is_frame, list_column_names
 from nysboost.tables.schema import Schema
 from nysboost.tables.target_means import leading_targets, out_of_fold_means, target_means
 from nysboost.tables.values import FEW_VALUES
@@ -60,22 +59,22 @@ class Codes:
     @cached_property
     def many_valued(self) -> list[int]:
         """Positions of the categories some of whose values have no column of their own."""
-        return [
-            j
-            for j, (column, shown) in enumerate(zip(self.schema.columns, self.shown, strict=True))
-            if shown is not None and len(column.values) > len(shown) - bool(column.gaps)
-        ]
+        positions = []
+        for j, shown in enumerate(self.shown):
+            if shown is None:
+                continue
+            values_shown = [position for position in shown if position != GAP]
+            if len(values_shown) < len(self.schema.columns[j].values):
+                positions.append(j)
+        return positions
 
     @cached_property
     def origins(self) -> Indices:
         """For each number that a row becomes, the column of the table that it comes from."""
         if not self.schema.columns:
             return np.arange(self.schema.width)
-        none = np.empty(0)
-        widths = [
-            len(self._encode_column(j, none if column.used else None, means))
-            for j, (column, means) in enumerate(zip(self.schema.columns, self.means, strict=True))
-        ]
+        no_rows = np.empty(0)
+        widths = [len(self._encode_column(j, no_rows, m)) for j, m in enumerate(self.means)]
         return np.repeat(np.arange(len(widths)), widths)
 
     @cached_property
@@ -94,7 +93,7 @@ class Codes:
 
     # Encoding
 
-    def __call__(self, X: Any, start: int = 0, missing: str = "fill") -> Any:
+    def __call__(self, X: Table, start: int = 0, missing: str = "fill") -> Table:
         """Return the rows of a table as numbers, shape (n, Σ columns of each)."""
         dtype = getattr(X, "dtype", None)
         is_text = getattr(dtype, "kind", "") == "O"  # PyTorch's types have no kind
@@ -105,33 +104,33 @@ class Codes:
             medians = self.schema.medians if missing == "fill" else None
             return _fill_array(table, medians, start)
 
+        # the last two means are those of unknown values, −2, and of gaps, −1
         columns = self.schema.read(X, missing, start)
-        row_means = [
-            None if means is None else means[positions]  # from the end: −1 a gap, −2 unknown
-            for positions, means in zip(columns, self.means, strict=True)
-        ]
+        row_means: list[Floats | None] = []
+        for positions, means in zip(columns, self.means, strict=True):
+            row_means.append(None if means is None else means[positions])
         return self.encode(columns, row_means)
 
-    def encode(self, columns: Sequence[Any], row_means: Sequence[Floats | None]) -> Floats:
+    def encode(self, columns: Sequence[Cells], row_means: Sequence[Floats | None]) -> Floats:
         """Return columns that were read, and means of targets for each row, as one table."""
-        parts: list[Any] = []
+        parts: list[Cells] = []
         for j, (values, means) in enumerate(zip(columns, row_means, strict=True)):
             parts += self._encode_column(j, values, means)
         return np.column_stack(parts).astype(np.float64, copy=False)
 
-    def _encode_column(self, j: int, values: Any, means: Floats | None) -> list[Any]:
+    def _encode_column(self, j: int, values: Cells, means: Floats | None) -> list[Cells]:
         """Return the numbers that a column becomes, each of shape (n,)."""
-        if values is None:
+        if not self.schema.columns[j].used:
             return []
         shown = self.shown[j]
         if shown is not None:
-            parts = [values == position for position in shown]
+            parts: list[Cells] = [values == position for position in shown]
             if means is not None:
                 parts += list(means.T)
             return parts
         return _encode_numbers(self.schema.columns[j], values)
 
-    def code_lazily(self, X: Any, missing: str = "fill") -> Any:
+    def code_lazily(self, X: Table, missing: str = "fill") -> Table:
         """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
         meta = None
         if not self.schema.columns:
@@ -153,18 +152,21 @@ def _choose_shown(column: Column, most: int) -> list[int]:
     return frequent
 
 
-def _encode_numbers(column: Column, values: Floats) -> list[Any]:
+def _encode_numbers(column: Column, values: Cells) -> list[Cells]:
     gaps = np.isnan(values)
-    parts = [np.where(gaps, column.median, values) * column.scale]
+    filled = np.where(gaps, column.median, values)
+    parts: list[Cells] = [filled * column.scale]
     if column.gaps:
         parts.append(gaps)
-    return parts + encode_cycles(column.cycles, values)
+    return [*parts, *encode_cycles(column.cycles, values)]
 
 
-def _code_part(part: Any, codes: Codes, missing: str) -> Any:
-    if part.shape[0] == 0:
-        return np.empty((0, len(codes.origins))) if codes.schema.columns else part
-    return codes(part, missing=missing)
+def _code_part(part: Table, codes: Codes, missing: str) -> Table:
+    if part.shape[0] > 0:
+        return codes(part, missing=missing)
+    if not codes.schema.columns:
+        return part
+    return np.empty((0, len(codes.origins)))
 
 
 # Training rows, whose means of the targets come from other rows
@@ -182,7 +184,11 @@ class TrainingCodes:
 
     @classmethod
     def of(
-        cls, schema: Schema, positions: Mapping[int, Any], Y: Floats | None, weights: Floats | None
+        cls,
+        schema: Schema,
+        positions: Mapping[int, Cells],
+        Y: Floats | None,
+        weights: Floats | None,
     ) -> TrainingCodes:
         """Compute means of Y, (n, t), for the categories whose `positions`, (n,), are given."""
         means: list[Floats | None] = [None] * len(schema.columns)
@@ -197,7 +203,7 @@ class TrainingCodes:
 
     @classmethod
     def of_lazy(
-        cls, schema: Schema, X: Any, Y: Floats | None, weights: Floats | None
+        cls, schema: Schema, X: Table, Y: Floats | None, weights: Floats | None
     ) -> tuple[TrainingCodes, list[int]]:
         """Return the codes of a lazy table, and the number of rows of each of its parts.
 
@@ -206,36 +212,32 @@ class TrainingCodes:
         codes = Codes.of(schema)
         if Y is None or not codes.many_valued:
             return cls(codes, {}), []
-        parts: Any = compute_parts(X, PositionReader(codes))
+        parts = compute_parts(X, PositionReader(codes))
         lengths = [len(part[0]) for part in parts]
         refuse_unequal(sum(lengths), len(Y))
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         positions = dict(zip(codes.many_valued, columns, strict=True))
         return cls.of(schema, positions, Y, weights), lengths
 
-    def encode(self, columns: Sequence[Any], start: int = 0) -> Floats:
+    def encode(self, columns: Sequence[Cells], start: int = 0) -> Floats:
         """Return rows that were read, the first of them the training row `start`, as numbers."""
-        n = next(len(column) for column in columns if column is not None)
-        row_means = [self._means_of_rows(j, start, n) for j in range(len(columns))]
-        return self.codes.encode(columns, row_means)
+        n = max(map(len, columns))  # columns that are not used have no rows
+        here = self._rows_from(start, n)
+        return self.codes.encode(columns, [here.get(j) for j in range(len(columns))])
 
-    def _means_of_rows(self, j: int, start: int, n: int) -> Floats | None:
-        means = self.row_means.get(j)
-        return None if means is None else means[start : start + n]
+    def _rows_from(self, start: int, n: int) -> dict[int, Floats]:
+        return {j: means[start : start + n] for j, means in self.row_means.items()}
 
-    def encode_table(self, X: Any, start: int = 0, missing: str = "fill") -> Floats:
+    def encode_table(self, X: Table, start: int = 0, missing: str = "fill") -> Floats:
         """Return a part of the training table, from the row `start` on, as numbers."""
         return self.encode(self.codes.schema.read(X, missing, start), start)
 
-    def code_lazily(self, X: Any, lengths: Sequence[int], missing: str) -> Any:
+    def code_lazily(self, X: Table, lengths: Sequence[int], missing: str) -> Table:
         """Return the training table as a lazy array of numbers; a task gets its rows' means."""
         if not self.row_means:
             return self.codes.code_lazily(X, missing)
         starts = np.cumsum([0, *lengths[:-1]])
-        of_parts = [
-            {j: means[start : start + n] for j, means in self.row_means.items()}
-            for start, n in zip(starts, lengths, strict=True)
-        ]
+        of_parts = [self._rows_from(start, n) for start, n in zip(starts, lengths, strict=True)]
         width = len(self.codes.origins)
         return code_parts(X, _code_training_part, lengths, width, of_parts, self.codes, missing)
 
@@ -246,14 +248,14 @@ class PositionReader:
 
     codes: Codes
 
-    def __call__(self, part: Any) -> list[Indices]:
+    def __call__(self, part: Table) -> list[Indices]:
         """Return the positions in one part of a table."""
         columns = self.codes.schema.read(part)
         return [columns[j].astype(np.int32) for j in self.codes.many_valued]
 
 
 def _code_training_part(
-    part: Any, row_means: Mapping[int, Floats], codes: Codes, missing: str
+    part: Table, row_means: Mapping[int, Floats], codes: Codes, missing: str
 ) -> Floats:
     if part.shape[0] == 0:
         return np.empty((0, len(codes.origins)))
@@ -263,7 +265,7 @@ def _code_training_part(
 # Arrays without a schema
 
 
-def _fill_array(X: Any, medians: Floats | None, start: int) -> Any:
+def _fill_array(X: Table, medians: Floats | None, start: int) -> Table:
     """Return an array of any namespace with medians for NaN; refuse codes for "no data"."""
     sizes = column_sizes(arrays.as_float(X))
     refuse_far(X, sizes, start)
@@ -274,17 +276,17 @@ def _fill_array(X: Any, medians: Floats | None, start: int) -> Any:
         gaps = np.isnan(filled.data)
         filled.data[gaps] = medians[filled.indices[gaps]]
         return filled
-    xp: Any = arrays.namespace(X)
+    xp = arrays.namespace(X)
     return xp.where(xp.isnan(X), arrays.like(medians, X), X)
 
 
-def refuse_far(X: Any, sizes: Floats, start: int, usual: float = 0.0) -> None:
+def refuse_far(X: Array, sizes: Floats, start: int, usual: float = 0.0) -> None:
     """Refuse a code for "no data" in an array or a CSR matrix, and say where it is."""
     finite = np.where(np.isfinite(sizes), sizes, 0.0)
     j = int(np.argmax(finite))
     if not is_far(finite[j], usual):
         return
-    column = arrays.floats_on_host(arrays.dense(X[:, j : j + 1]))[:, 0]
-    column = np.nan_to_num(column)
+    dense = arrays.dense(X[:, j : j + 1])
+    column = np.nan_to_num(arrays.floats_on_host(dense)[:, 0])
     row = int(np.argmax(np.abs(column)))
     raise ValueError(say_far(str(j), float(column[row]), start + row))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.numerics.messages import format_count
-from nysboost.tables.categories import GAP, UNKNOWN, find_positions
+from nysboost.tables.categories import GAP, UNKNOWN, Value, find_positions
 from nysboost.tables.dates import DAY_FIRST, MONTH_FIRST, from_seconds
-from nysboost.tables.frames import RawColumn
+from nysboost.tables.frames import Cells, RawColumn
 from nysboost.tables.summaries import PLURALS
-from nysboost.tables.values import first_of, numbers_as
+from nysboost.tables.values import Booleans, first_of, numbers_as
 
 BIG = 1e28
 OUTLYING = 1e25
@@ -60,7 +59,7 @@ class Column:
 
     name: str
     kind: str = "number"
-    values: tuple[Any, ...] = ()
+    values: tuple[Value, ...] = ()
     gaps: int = 0
     marks: tuple[str, ...] = ()
     usual: float = 0.0
@@ -104,13 +103,13 @@ class Column:
             return self.name
         return f"{self.name} ({', '.join(notes)})"
 
-    def read(self, cells: RawColumn, missing: str, start: int) -> Any:
+    def read(self, cells: RawColumn, missing: str, start: int) -> Cells:
         """Return the same column of another table, shape (n,), or say which row does not fit.
 
         Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if unknown.
         `start` is the number of the first row in messages.
         """
-        found: Any
+        found: Cells
         if self.kind == "category":
             found = self._read_positions(cells, missing, start)
             gaps = found == GAP
@@ -126,8 +125,9 @@ class Column:
         return found
 
     def _refuse_far(self, numbers: Floats, start: int) -> None:
-        sizes = np.abs(numbers)
-        far = is_far(sizes, self.usual) if self.kind == "number" else np.isinf(sizes)
+        far = np.isinf(numbers)
+        if self.kind == "number":
+            far = is_far(np.abs(numbers), self.usual)
         row = first_of(far)
         if row is not None:
             raise ValueError(say_far(self.name, numbers[row], start + row))
@@ -149,10 +149,10 @@ class Column:
             f"has {self._show(cells, row)}: give it the kind of value that it had in fitting."
         )
 
-    def _accepts(self, cells: RawColumn) -> Any:
+    def _accepts(self, cells: RawColumn) -> Booleans:
         """Return which numbers of another table are of this column's kind, shape (n,)."""
         if self.kind == "boolean" and cells.kind == "number":
-            return (cells.data == 0) | (cells.data == 1)
+            return np.isin(cells.data, (0, 1))
         same = self.kind == cells.kind or (self.kind == "number" and cells.kind == "boolean")
         return np.full(len(cells.data), same)
 
@@ -189,21 +189,26 @@ class Column:
 
 def _as_values(cells: RawColumn) -> RawColumn:
     """Return a column of numbers as one of values."""
-    to_value: Any = {"boolean": bool, "date": from_seconds}.get(cells.kind, float)
+    to_value = VALUES.get(cells.kind, float)
     values = [number if np.isnan(number) else to_value(number) for number in cells.data.tolist()]
     return RawColumn.of(cells.name, cells.kind, values)
 
 
-def is_far(size: Any, usual: float) -> Any:
-    """Whether a number's size is that of a code for "no data" beside a usual one, or none."""
-    beside = usual if 0 < usual < np.inf else 1.0
-    return (size > BIG) & (size > beside * OUTLYING)
+VALUES: dict[str, Callable[[float], Hashable]] = {"boolean": bool, "date": from_seconds}
+"""What a number stands for in columns of each kind, if it is no number."""
+
+
+def is_far(sizes: Floats | float, usual: float) -> Booleans:
+    """Return which sizes of numbers are those of codes for "no data" beside a usual one, or 1."""
+    if not 0 < usual < np.inf:
+        usual = 1.0
+    return np.asarray(sizes) > max(BIG, usual * OUTLYING)
 
 
 # Sentences
 
 
-def _list_some(values: Sequence[Any]) -> str:
+def _list_some(values: Sequence[object]) -> str:
     """Return the first of some values, as a sentence has them."""
     listed = [f"{value!r:.60}" for value in values[:3]]
     if len(values) > 3:

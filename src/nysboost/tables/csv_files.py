@@ -6,8 +6,9 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import Row, TextFormat
 from nysboost.tables.values import as_number, find_unit, in_usual_form, kind_of
 from nysboost.user_error import TableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 READ_BYTES = 2**24
 """What is read at a time; the first part shows which columns are numbers."""
@@ -50,7 +54,7 @@ class CsvFile:
 
     def batches(
         self, columns: Sequence[str] | None = None, block: bytes | None = None
-    ) -> Iterator[Any]:
+    ) -> Iterator[pa.Table]:
         """Read all rows, or those of a block of lines, as Arrow tables of these columns."""
         import pyarrow as pa
 
@@ -58,7 +62,7 @@ class CsvFile:
             cells = zip(batch.schema.names, batch.columns, strict=True)
             yield pa.table({name: self.convert(name, column) for name, column in cells})
 
-    def convert(self, name: str, text: Any) -> Any:
+    def convert(self, name: str, text: pa.Array) -> pa.Array:
         """Return an Arrow column of text as what it is: numbers, text, a category."""
         if name in self.numbers:
             return self._convert_numbers(name, text)
@@ -68,7 +72,7 @@ class CsvFile:
             return text.dictionary_encode()
         return text
 
-    def _convert_numbers(self, name: str, text: Any) -> Any:
+    def _convert_numbers(self, name: str, text: pa.Array) -> pa.Array:
         if name in self.exact:
             whole = self.writing.whole_numbers(text)
             if whole is not None:
@@ -82,7 +86,7 @@ class CsvFile:
 
     def _text(
         self, columns: Sequence[str] | None = None, block: bytes | None = None
-    ) -> Iterator[Any]:
+    ) -> Iterator[pa.RecordBatch]:
         """Read rows as batches of text."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -92,14 +96,17 @@ class CsvFile:
             batches = _without_last_blanks(batches)
         try:
             for batch in batches:
-                if any(pc.any(pc.match_substring(cells, "\n")).as_py() for cells in batch):
+                has_lines = [pc.any(pc.match_substring(cells, "\n")).as_py() for cells in batch]
+                if any(has_lines):
                     self.refuse_open_quote()
                 if batch.num_rows:
                     yield batch
         except pa.ArrowInvalid as error:
             raise TableError(self._say_what_arrow_says(str(error))) from error
 
-    def _arrow_batches(self, columns: Sequence[str] | None, block: bytes | None) -> Iterator[Any]:
+    def _arrow_batches(
+        self, columns: Sequence[str] | None, block: bytes | None
+    ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         import pyarrow.csv as arrow
 
@@ -123,7 +130,7 @@ class CsvFile:
             strings_can_be_null=one_column,
             quoted_strings_can_be_null=False,
         )
-        stream = io.BytesIO(block) if block else text_format.open_unpacked(self.path)
+        stream: BinaryIO = io.BytesIO(block) if block else text_format.open_unpacked(self.path)
         with stream:
             yield from arrow.open_csv(stream, reading, parsing, conversion)
 
@@ -156,11 +163,12 @@ class CsvFile:
             if is_numbers and unit and numbers is not None:
                 self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
 
-    def _should_be_numbers(self, cells: Any, unit: str) -> bool:
+    def _should_be_numbers(self, cells: pa.Array, unit: str) -> bool:
         """Return whether a column with a cell that is no number was meant to have numbers."""
         import pyarrow.compute as pc
 
-        found = pc.value_counts(self.writing.in_usual_form(cells, unit).drop_null())[:LOOKED_AT]
+        there = self.writing.in_usual_form(cells, unit).drop_null()
+        found = pc.value_counts(there)[:LOOKED_AT]
         values = found.field("values").to_pylist()
         kind, _, _ = kind_of(values, np.array(found.field("counts")))
         if kind == "numbers, but":
@@ -198,9 +206,9 @@ class CsvFile:
         ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
         if ragged:
             width = int(ragged[1])
-            lines = (end for _, end, row in self._rows() if row and len(row) != width)
+            line = self._find_ragged_line(width)
             return (
-                f"{self.path} is ragged: line {next(lines, '?')} has {ragged[2]} cells, where "
+                f"{self.path} is ragged: line {line} has {ragged[2]} cells, where "
                 f"{width} were expected. Quote cells that hold a separator, or name it with "
                 "--separator."
             )
@@ -210,6 +218,12 @@ class CsvFile:
                 "latin-1."
             )
         return f"{self.path} cannot be read as a table: {said}"
+
+    def _find_ragged_line(self, width: int) -> int | str:
+        for _, line, row in self._rows():
+            if row and len(row) != width:
+                return line
+        return "?"
 
     def _say_wrong_cell(self, name: str) -> str:
         line, cell = self._find_wrong_cell(name)
@@ -232,9 +246,9 @@ class CsvFile:
         return "?", "a value"
 
 
-def _without_last_blanks(batches: Iterator[Any]) -> Iterator[Any]:
+def _without_last_blanks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches of one column without the empty lines at the end of the file."""
-    held: list[Any] = []
+    held: list[pa.RecordBatch] = []
     for batch in batches:
         blank = np.asarray(batch.column(0).is_null())
         there = np.flatnonzero(~blank)
@@ -263,8 +277,8 @@ class Beginning:
 
     def has_lines_in_cells(self) -> bool:
         """Return whether a cell has several lines."""
-        columns = [self.first, *self.columns]
-        return any("\n" in cell for column in columns for cell in column)
+        cells = chain(self.first, *self.columns)
+        return any("\n" in cell for cell in cells)
 
 
 def open_csv(
@@ -336,7 +350,10 @@ def _read_beginning(text: str, separator: str, *, skip_first: bool) -> Beginning
     if len(found) > 2 and len(text) >= text_format.HEAD_BYTES:
         found = found[:-1]  # which may be cut
     (line, first), *rest = found
-    columns = [[row[j] for _, row in rest if j < len(row)] for j in range(len(first))]
+    columns: list[list[str]] = [[] for _ in first]
+    for _, row in rest:
+        for column, cell in zip(columns, row, strict=False):  # rows may differ in length
+            column.append(cell)
     return Beginning(first, line, columns, len(rest))
 
 
@@ -347,7 +364,8 @@ def _is_text(cell: str, writing: TextFormat) -> bool:
 def _are_counted(cells: Sequence[str]) -> bool:
     """Return whether names of columns are 0, 1, …, which pandas writes."""
     filled = [cell for cell in cells if cell]
-    return len(filled) > 1 and filled == [str(i) for i in range(len(filled))]
+    counted = [str(i) for i in range(len(filled))]
+    return len(filled) > 1 and filled == counted
 
 
 def _name_columns(cells: Sequence[str], *, named: bool) -> tuple[str, ...]:

@@ -111,10 +111,11 @@ def to_iso(text: str, order: str) -> str:
     if found is None:
         return text
 
-    if order == DAY_FIRST:
-        day, month = found["first"], found["second"]
-    else:
-        day, month = found["second"], found["first"]
+    day = found["first"]
+    month = found["second"]
+    if order == MONTH_FIRST:
+        day = found["second"]
+        month = found["first"]
     date = f"{found['year']}-{month:0>2}-{day:0>2}"
     if found["hour"] is None:
         return date

@@ -6,12 +6,11 @@ import re
 import warnings
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from nysboost.numerics.arrays import Floats
-from nysboost.tables.categories import plain
+from nysboost.tables.categories import Value, plain
 from nysboost.tables.columns import Column, is_far, say_far, say_gaps
 from nysboost.tables.cycles import choose_cycles
 from nysboost.tables.dates import is_local_date
@@ -123,7 +122,7 @@ def _decide_numbers(summary: ColumnSummary, kind: str) -> Column:
         gaps=summary.gaps,
         usual=median(np.abs(sample[sample != 0])),
         median=median(sample),
-        cycles=choose_cycles(kind, sample) if kind in ("date", "duration") else (),
+        cycles=choose_cycles(kind, sample),
         note=_note_on_numbers(summary, kind),
     )
 
@@ -146,11 +145,15 @@ def _decide_category(summary: ColumnSummary) -> Column:
         _warn_of_text(summary)
         return Column(summary.name, "text", gaps=summary.gaps)
 
-    counts: Counter[Any] = Counter()
+    counts: Counter[Value] = Counter()
     for value, count in summary.counts.items():
         counts[plain(value)] += count
-    values = tuple(sorted(counts, key=lambda value: (isinstance(value, str), value)))
-    padded = (v for v in summary.counts if isinstance(v, str) and v != v.strip())
+    values = (
+        *sorted(value for value in counts if not isinstance(value, str)),
+        *sorted(value for value in counts if isinstance(value, str)),
+    )
+    texts = [value for value in summary.counts if isinstance(value, str)]
+    padded = [text for text in texts if text != text.strip()]
     return Column(
         name=summary.name,
         kind="category",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain, compress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 from zipfile import BadZipFile
 
 from nysboost.tables.frames import check_names
@@ -12,25 +12,31 @@ from nysboost.tables.gaps import is_program_mark
 from nysboost.tables.json_files import one_type
 from nysboost.user_error import NoTableError, TableError, import_optional
 
-Cells = list[list[Any]]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Sheet: TypeAlias = list[list[object]]
 
 
-def read_excel(path: Path) -> tuple[Any, list[str]]:
+def read_excel(path: Path) -> tuple[pa.Table, list[str]]:
     """Return the first sheet as an Arrow table, and notes about it."""
     import pyarrow as pa
 
     cells, n_sheets = _read_cells(path)
-    is_filled = [any(cell is not None for cell in row) for row in cells]
+    is_filled = [row.count(None) < len(row) for row in cells]
     rows = list(compress(cells, is_filled))
     if len(rows) < 2:
         msg = f"The first sheet of {path} needs a line of column names and at least one row."
         raise TableError(msg)
 
     # columns with a name
-    names = ["" if cell is None else str(cell).strip() for cell in rows[0]]
-    kept = [i for i, name in enumerate(names) if name]
-    check_names([names[i] for i in kept], path)
-    columns = {names[i]: one_type([_without_mark(row[i]) for row in rows[1:]]) for i in kept}
+    header = ["" if cell is None else cell for cell in rows[0]]
+    names = [str(cell).strip() for cell in header]
+    check_names([name for name in names if name], path)
+    columns: dict[str, pa.Array] = {}
+    for i, name in enumerate(names):
+        if name:
+            columns[name] = one_type([_without_mark(row[i]) for row in rows[1:]])
     data = pa.table(columns)
 
     notes = []
@@ -44,7 +50,7 @@ def read_excel(path: Path) -> tuple[Any, list[str]]:
     return data, notes
 
 
-def _read_cells(path: Path) -> tuple[Cells, int]:
+def _read_cells(path: Path) -> tuple[Sheet, int]:
     """Return the cells of the first sheet, and how many sheets there are."""
     openpyxl = import_optional("openpyxl")
     with path.open("rb") as file:
@@ -57,7 +63,7 @@ def _read_cells(path: Path) -> tuple[Cells, int]:
         return cells, len(book.worksheets)
 
 
-def _without_mark(cell: Any) -> Any:
+def _without_mark(cell: object) -> object:
     """Return None for what programs write in a cell without a value."""
     return None if is_program_mark(cell) else cell
 
@@ -68,7 +74,7 @@ def _count_empty_between(is_filled: list[bool]) -> int:
     return is_filled[first:end].count(False)
 
 
-def _note_formulas_without_values(path: Path, cells: Cells) -> list[str]:
+def _note_formulas_without_values(path: Path, cells: Sheet) -> list[str]:
     """Return a note if cells hold a formula, but not what it gives."""
     with path.open("rb") as file:
         book = import_optional("openpyxl").load_workbook(file, read_only=True)

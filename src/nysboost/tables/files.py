@@ -9,8 +9,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from nysboost.numerics.budget import MAX_MEMORY
 from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
@@ -21,6 +22,10 @@ from nysboost.tables.json_files import read_json
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import TextFormat
 from nysboost.user_error import NoTableError, TableError, import_optional
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as arrow
 
 BATCH_ROWS = 2**16
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
@@ -49,13 +54,13 @@ class ColumnFile:
     """A dataset of Arrow: Parquet, Feather, JSON or Excel; or the files of a mixed folder."""
 
     path: Path
-    data: Any
+    data: arrow.Dataset | list[TableFile]
     names: tuple[str, ...]
     notes: list[str] = field(default_factory=list)
     n: int | None = None
     categories: Sequence[str] = ()
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Read all rows once, in order, as Arrow tables of these columns."""
         import pyarrow as pa
 
@@ -73,7 +78,7 @@ class ColumnFile:
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.path} cannot be read as a table: {error}.") from error
 
-    def _as_table(self, batch: Any, names: Sequence[str]) -> Any:
+    def _as_table(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
         import pyarrow as pa
 
         cells = dict(zip(names, batch.columns, strict=True))
@@ -81,6 +86,9 @@ class ColumnFile:
             if name in self.categories:
                 cells[name] = cells[name].dictionary_encode()
         return pa.table(cells)
+
+
+TableFile: TypeAlias = CsvFile | ColumnFile | ArrayFile
 
 
 def open_table(
@@ -91,7 +99,7 @@ def open_table(
     schema: Schema | None = None,
     categories: Sequence[str] = (),
     max_memory: int | str = MAX_MEMORY,
-) -> CsvFile | ColumnFile | ArrayFile:
+) -> TableFile:
     """Open a table: a file, a folder of files or a Zarr array, or "-" (standard input).
 
     Parameters
@@ -173,7 +181,7 @@ def _copy(stream: BinaryIO, name: str) -> Path:
 # Parts of one table
 
 
-def join_tables(parts: Sequence[Any]) -> Any:
+def join_tables(parts: Sequence[pa.Table]) -> pa.Table:
     """Return Arrow tables as one; a column that is text in one of them is text in all."""
     import pyarrow as pa
 
@@ -190,14 +198,14 @@ def join_tables(parts: Sequence[Any]) -> Any:
         raise TableError(f"The files of a folder do not go together: {error}.") from error
 
 
-def _cast(table: Any, name: str, kind: Any) -> Any:
+def _cast(table: pa.Table, name: str, kind: pa.DataType) -> pa.Table:
     if name not in table.column_names:
         return table
     at = table.schema.get_field_index(name)
     return table.set_column(at, name, table.column(name).cast(kind))
 
 
-def _as_whole_numbers(parts: list[Any], name: str) -> list[Any]:
+def _as_whole_numbers(parts: Sequence[pa.Table], name: str) -> list[pa.Table]:
     """Return tables with a column as whole numbers if all are, so that they keep all digits."""
     import pyarrow as pa
 
@@ -232,8 +240,8 @@ def _open_folder(
         return file
 
     # other files are notes and logs; names that begin with . or _ are those of programs
-    inside = [part for part in sorted(path.iterdir()) if part.name[0] not in "._"]
-    paths = [part for part in inside if part.suffix.lower() in IN_FOLDERS]
+    tables = [part for part in sorted(path.iterdir()) if part.suffix.lower() in IN_FOLDERS]
+    paths = [part for part in tables if not _is_of_program(part.relative_to(path))]
     if not paths:
         raise NoTableError(f"The folder {path} holds no tables: {FORMS} are read.")
     files = [
@@ -241,11 +249,11 @@ def _open_folder(
     ]
     _refuse_different_columns(files)
     _refuse_different_units(files)
-    notes = [note for file in files for note in file.notes]
+    notes = list(chain.from_iterable(file.notes for file in files))
     return ColumnFile(path, files, files[0].names, notes)
 
 
-def _refuse_different_columns(files: Sequence[Any]) -> None:
+def _refuse_different_columns(files: Sequence[TableFile]) -> None:
     first = files[0]
     for file in files:
         lacking = set(first.names) - set(file.names)
@@ -254,7 +262,7 @@ def _refuse_different_columns(files: Sequence[Any]) -> None:
             raise NoTableError(f"{said}: {', '.join(sorted(lacking))}.")
 
 
-def _refuse_different_units(files: Sequence[Any]) -> None:
+def _refuse_different_units(files: Sequence[TableFile]) -> None:
     units: dict[str, tuple[str, Path]] = {}
     for file in files:
         for name, unit in getattr(file, "numbers", {}).items():
@@ -282,10 +290,11 @@ def _open_columns(path: Path, form: str) -> ColumnFile:
     raise NoTableError(f"{path} has a form that is not known: {FORMS} are read.")
 
 
-def _in_memory(path: Path, table: Any, notes: list[str]) -> ColumnFile:
+def _in_memory(path: Path, table: pa.Table, notes: list[str]) -> ColumnFile:
     import pyarrow.dataset as arrow
 
-    return ColumnFile(path, arrow.dataset(table), tuple(table.column_names), notes, len(table))
+    names = tuple(table.column_names)
+    return ColumnFile(path, arrow.dataset(table), names, notes, len(table))
 
 
 def _open_dataset(path: Path, form: str) -> ColumnFile:
@@ -310,11 +319,11 @@ def _open_dataset(path: Path, form: str) -> ColumnFile:
     return ColumnFile(path, data, names, notes, n_rows)
 
 
-def _make_dataset(path: Path, form: str) -> Any:
+def _make_dataset(path: Path, form: str) -> arrow.Dataset:
     import pyarrow as pa
     import pyarrow.dataset as arrow
 
-    how: dict[str, Any] = {"format": form.lower(), "exclude_invalid_files": False}
+    how: dict[str, str | bool] = {"format": form.lower(), "exclude_invalid_files": False}
     if not path.is_dir():
         return arrow.dataset(path, **how)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import Floats, Indices, dense, to_host
 from nysboost.rows.lazy import is_lazy
@@ -16,6 +17,12 @@ from nysboost.user_error import TableError
 
 if TYPE_CHECKING:
     import narwhals as nw
+
+Table: TypeAlias = Any
+"""What users pass as rows: a frame of any library, an array, a CSR matrix, a store, Dask's."""
+
+Cells: TypeAlias = NDArray[Any]
+"""A column as numbers, or as positions of values, shape (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +34,15 @@ class RawColumn:
 
     name: str
     kind: str
-    data: Any
-    values: Sequence[Any] | None = None
+    data: Cells
+    values: Sequence[object] | None = None
 
     @classmethod
     def of(cls, name: str, kind: str, cells: Sequence[Hashable]) -> RawColumn:
         """Give each value a position; 1, 1.0 and Decimal(1) are one value."""
-        seen: dict[Any, int] = {}
+        seen: dict[Hashable, int] = {}
         try:
-            codes = np.array([seen.setdefault(cell, len(seen)) for cell in cells], dtype=np.intp)
+            numbers = [seen.setdefault(cell, len(seen)) for cell in cells]
         except TypeError as error:
             raise ValueError(_say_unhashable(name, cells)) from error
         if any(isinstance(value, complex | np.complexfloating) for value in seen):
@@ -44,14 +51,15 @@ class RawColumn:
         # gaps lose their position, and later values move up
         there = np.array([not is_gap(value) for value in seen], dtype=bool)
         positions = np.where(there, np.cumsum(there) - 1, -1)
-        return cls(name, kind, positions[codes], list(compress(seen, there)))
+        data = positions[np.array(numbers, dtype=np.intp)]
+        return cls(name, kind, data, list(compress(seen, there)))
 
     @property
-    def gaps(self) -> Any:
+    def gaps(self) -> NDArray[np.bool]:
         """Which rows have no value, shape (n,)."""
         if self.values is None:
             return np.isnan(self.data)
-        return self.data < 0
+        return np.asarray(self.data < 0)
 
     def counts(self) -> Indices:
         """Return how many rows have each of the values."""
@@ -64,7 +72,7 @@ class RawColumn:
         return np.asarray(with_gap[self.data])
 
 
-def _say_unhashable(name: str, cells: Sequence[Any]) -> str:
+def _say_unhashable(name: str, cells: Sequence[object]) -> str:
     unhashable = (cell for cell in cells if getattr(cell, "__hash__", None) is None)
     example = next(unhashable, cells[0])
     return (
@@ -76,14 +84,14 @@ def _say_unhashable(name: str, cells: Sequence[Any]) -> str:
 # Frames
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: object) -> bool:
     """Whether X is a data frame: columns with names and types of their own."""
     if is_lazy(X) and not hasattr(X, "_meta"):  # a value of Dask that may be anything
         return False
     return any(hasattr(X, name) for name in ("collect_schema", "column_names", "columns"))
 
 
-def to_narwhals(X: Any) -> nw.DataFrame[Any]:
+def to_narwhals(X: Table) -> nw.DataFrame[Table]:
     """Return a data frame as narwhals sees it, or say why it is none."""
     import narwhals as nw
 
@@ -95,7 +103,7 @@ def to_narwhals(X: Any) -> nw.DataFrame[Any]:
     elif hasattr(X, "iloc") and not all(isinstance(name, str) for name in X.columns):
         X = X.set_axis([str(name) for name in X.columns], axis=1)
     try:
-        frame: Any = nw.from_native(X)
+        frame: nw.DataFrame[Table] | nw.LazyFrame[Table] = nw.from_native(X)
     except TypeError as error:
         raise TypeError(
             f"X is a {type(X).__module__}.{type(X).__name__}, which is no data frame that "
@@ -103,10 +111,10 @@ def to_narwhals(X: Any) -> nw.DataFrame[Any]:
         ) from error
     if isinstance(frame, nw.LazyFrame):
         return frame.collect()
-    return frame  # type: ignore[no-any-return]
+    return frame
 
 
-def list_column_names(X: Any) -> list[str]:
+def list_column_names(X: Table) -> list[str]:
     """Return the names of the columns, without reading rows of a lazy frame.
 
     Refuse a frame without columns, or with two of one name.
@@ -122,7 +130,7 @@ def list_column_names(X: Any) -> list[str]:
     return names
 
 
-def check_names(names: Sequence[str], table: Any = "X") -> None:
+def check_names(names: Sequence[str], table: object = "X") -> None:
     """Refuse a table without columns, or with two of one name."""
     if not names:
         raise TableError(f"{table} has no columns, 0 feature(s): nothing can be learned from it.")
@@ -131,7 +139,9 @@ def check_names(names: Sequence[str], table: Any = "X") -> None:
         raise TableError(f"{table} has two columns called {twice!r}: give each a name of its own.")
 
 
-def refuse_unknown(wanted: Sequence[str], names: Sequence[str], table: Any, why: str = "") -> None:
+def refuse_unknown(
+    wanted: Sequence[str], names: Sequence[str], table: object, why: str = ""
+) -> None:
     """Refuse names that no column has."""
     known = set(names)
     lacking = [repr(name) for name in wanted if name not in known]
@@ -144,7 +154,7 @@ def refuse_unknown(wanted: Sequence[str], names: Sequence[str], table: Any, why:
 
 
 def read_columns(
-    X: Any, wanted: Sequence[str] = (), categories: Container[str] = ()
+    X: Table, wanted: Sequence[str] = (), categories: Container[str] = ()
 ) -> Iterator[RawColumn]:
     """Yield the columns of a frame, or of `wanted` names, empty if not there, or of an array.
 
@@ -164,7 +174,7 @@ def read_columns(
             yield read_column(frame[name], name)
 
 
-def _read_array(X: Any) -> Iterator[RawColumn]:
+def _read_array(X: Table) -> Iterator[RawColumn]:
     for j, column in enumerate(to_host(dense(X)).T):
         if column.dtype == bool:
             yield RawColumn(str(j), "boolean", column.astype(np.float64))
@@ -174,7 +184,7 @@ def _read_array(X: Any) -> Iterator[RawColumn]:
             yield RawColumn.of(str(j), "object", column.tolist())
 
 
-def read_column(column: nw.Series[Any], name: str) -> RawColumn:
+def read_column(column: nw.Series[Table], name: str) -> RawColumn:
     """Return one column of narwhals as it came."""
     import narwhals as nw
 
@@ -196,7 +206,7 @@ def read_column(column: nw.Series[Any], name: str) -> RawColumn:
     return RawColumn.of(name, "object", column.to_list())
 
 
-def _read_numbers(column: nw.Series[Any]) -> Floats:
+def _read_numbers(column: nw.Series[Table]) -> Floats:
     """Return numbers or truth values as floats, NaN in gaps."""
     import narwhals as nw
 
@@ -207,7 +217,7 @@ def _read_numbers(column: nw.Series[Any]) -> Floats:
         return np.where(column.is_null().to_numpy(), np.nan, numbers)
 
 
-def _read_dates(column: nw.Series[Any]) -> Floats:
+def _read_dates(column: nw.Series[Table]) -> Floats:
     """Return dates as seconds since 1970 (UTC), NaN in gaps."""
     import narwhals as nw
 

@@ -6,12 +6,16 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nysboost.user_error import NoTableError, TableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DEEPEST = 100
 """Brackets within brackets that are read: Arrow's reader ends the process at some 20,000."""
@@ -19,7 +23,7 @@ DEEPEST = 100
 _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*+"')
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path) -> pa.Table:
     """Return JSON objects as an Arrow table with columns for the names of all."""
     import pyarrow as pa
     import pyarrow.json as arrow
@@ -52,10 +56,12 @@ def _refuse_deep(path: Path, text: bytes) -> None:
         return
     opens = (marks == ord("[")) | (marks == ord("{"))
     closes = (marks == ord("]")) | (marks == ord("}"))
-    depth = np.cumsum(opens.astype(np.int8) - closes.astype(np.int8), dtype=np.int64)
+    steps = opens.astype(np.int64) - closes
+    depth = np.cumsum(steps)
 
     # above the least depth so far: brackets that close nothing hide no others
-    deepest = int((depth - np.minimum.accumulate(np.minimum(depth, 0))).max())
+    least_so_far = np.minimum.accumulate(np.minimum(depth, 0))
+    deepest = int((depth - least_so_far).max())
     if deepest > DEEPEST:
         raise TableError(
             f"{path} has brackets {deepest:,} deep: a table needs objects whose values are "
@@ -63,7 +69,7 @@ def _refuse_deep(path: Path, text: bytes) -> None:
         )
 
 
-def _read_objects(text: bytes, *, is_list: bool) -> Any:
+def _read_objects(text: bytes, *, is_list: bool) -> pa.Table:
     """Return objects whose values may be of several types."""
     import pyarrow as pa
 
@@ -74,11 +80,13 @@ def _read_objects(text: bytes, *, is_list: bool) -> Any:
     other = [each for each in found if not isinstance(each, dict)]
     if other:
         raise ValueError(f"{other[0]!r:.60} is none")
-    names = dict.fromkeys(name for each in found for name in each)
-    return pa.table({name: one_type([each.get(name) for each in found]) for name in names})
+    columns: dict[str, pa.Array] = {}
+    for name in dict.fromkeys(chain.from_iterable(found)):
+        columns[name] = one_type([each.get(name) for each in found])
+    return pa.table(columns)
 
 
-def one_type(cells: Sequence[Any]) -> Any:
+def one_type(cells: Sequence[Any]) -> pa.Array:
     """Return cells as an Arrow array: of their own type, or as text where they have several."""
     import pyarrow as pa
 
@@ -86,5 +94,5 @@ def one_type(cells: Sequence[Any]) -> Any:
     if len(kinds) < 2 and kinds != {int}:
         with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
             return pa.array(cells)
-    to_type: Any = float if kinds <= {int, float} else str
+    to_type = float if kinds <= {int, float} else str
     return pa.array([None if cell is None else to_type(cell) for cell in cells])

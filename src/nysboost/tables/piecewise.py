@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, namespace
+from nysboost.rows.dask_rows import DaskRows
 from nysboost.rows.driver import BlockTask
+from nysboost.rows.rows import Rows
 from nysboost.rows.views import EncodedRows
 
 LOOK = 2048
@@ -20,7 +21,9 @@ LOOK = 2048
 def count_numeric(X: Array) -> int:
     """Return how many features have more than two values."""
     x = arrays.to_host(X[:LOOK, :])
-    between = (x > x.min(axis=0)) & (x < x.max(axis=0))
+    above_least = x > x.min(axis=0)
+    below_largest = x < x.max(axis=0)
+    between = above_least & below_largest
     return int(np.count_nonzero(between.any(axis=0)))
 
 
@@ -48,15 +51,17 @@ class PiecewiseCodes:
         for column in arrays.to_host(X).T:
             values = np.unique(column)
             if len(values) > most + 1:
-                values = np.unique(np.quantile(values, np.linspace(0, 1, most + 1)))
+                shares = np.linspace(0, 1, most + 1)
+                values = np.unique(np.quantile(values, shares))
             edges.append(values)
         return cls(tuple(edges))
 
     @cached_property
     def origins(self) -> Indices:
         """The feature of each column."""
-        codes = [np.full(len(e) - 1, j) for j, e in enumerate(self.edges) if len(e) > 2]
-        return np.concatenate([np.arange(len(self.edges)), *codes]).astype(np.intp)
+        features = np.arange(len(self.edges))
+        n_codes = [len(e) - 1 if len(e) > 2 else 0 for e in self.edges]
+        return np.concatenate([features, np.repeat(features, n_codes)])
 
     @cached_property
     def _pieces(self) -> tuple[Floats, Floats]:
@@ -73,15 +78,17 @@ class PiecewiseCodes:
         X = arrays.dense(arrays.as_float(X))
         xp = namespace(X)
         low, width = (arrays.like(part, X) for part in self._pieces)
-        x = arrays.take(X, self.origins[len(self.edges) :], axis=1)
-        return xp.concat([X, xp.clip((x - low) / width, min=0.0, max=1.0)], axis=1)
+        coded = self.origins[len(self.edges) :]
+        x = arrays.take(X, coded, axis=1)
+        codes = xp.clip((x - low) / width, min=0.0, max=1.0)
+        return xp.concat([X, codes], axis=1)
 
 
-def with_codes(rows: Any, codes: PiecewiseCodes | None) -> Any:
+def with_codes(rows: Rows, codes: PiecewiseCodes | None) -> Rows:
     """Return rows with their codes, if there are any."""
     if codes is None:
         return rows
     if not rows.lazy:
         return EncodedRows(rows, codes)
     task = BlockTask("codes", PiecewiseCodes.__call__, codes)
-    return type(rows)(rows.map(task, len(codes.origins)))
+    return DaskRows(rows.map(task, len(codes.origins)))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.sparsefuncs import csc_median_axis_0
 from sklearn.utils.validation import _check_feature_names, validate_data
 
-from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, is_sparse
 from nysboost.numerics.budget import spaced_indices
 from nysboost.rows.checks import NotFiniteError, has_rows, refuse_unequal
 from nysboost.rows.driver import scan_size
@@ -26,14 +27,33 @@ from nysboost.rows.recognise import (
 from nysboost.rows.sizes import MEDIAN_ROWS
 from nysboost.rows.views import EncodedRows
 from nysboost.tables.codes import Codes, TrainingCodes, refuse_far
-from nysboost.tables.frames import is_frame, list_column_names, read_columns, to_narwhals
+from nysboost.tables.frames import (
+    Table,
+    is_frame,
+    list_column_names,
+    read_columns,
+    to_narwhals,
+)
 from nysboost.tables.schema import Schema
-from nysboost.tables.summaries import ColumnSummary, median, sample_step, summarise_columns
+from nysboost.tables.summaries import (
+    ColumnSummary,
+    least_size,
+    median,
+    sample_step,
+    summarise_columns,
+)
 
-SMALL, LARGE = 1e-60, 1e15
+if TYPE_CHECKING:
+    import narwhals as nw
+
+AnyRows: TypeAlias = Any
+"""`Rows` of any kind, or a `RowStream` where an iterator gives them."""
+
+SMALL = 1e-60
+LARGE = 1e15
 """Columns of sizes between these need no look at each: their squares are in range."""
 
-CHECKS: Any = {
+CHECKS = {
     "accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False,
 }  # fmt: skip
 """How scikit-learn checks a table; gaps are told of elsewhere."""
@@ -43,8 +63,12 @@ CHECKS: Any = {
 
 
 def fit_rows(
-    estimator: Any, X: Any, missing: str, Y: Floats | None = None, weights: Floats | None = None
-) -> Any:
+    estimator: BaseEstimator,
+    X: Table,
+    missing: str,
+    Y: Floats | None = None,
+    weights: Floats | None = None,
+) -> AnyRows:
     """Decide what the columns of a table are, and return its rows as numbers.
 
     The estimator gets `schema_`, `n_features_in_`, `feature_names_in_` and `_table`, its `Codes`.
@@ -62,24 +86,25 @@ def fit_rows(
     """
     if not is_frame(X) and not is_external(X):
         X = _check_table(estimator, X, missing, reset=True)
-    codes, rows = fit_codes(X, missing, Y, weights, ids=getattr(estimator, "ids", "keep"))
+    ids = getattr(estimator, "ids", "keep")
+    codes, rows = fit_codes(X, missing, Y, weights, ids)
 
-    has_names = is_frame(X)
-    if hasattr(X, "iloc"):  # numbers are no names for scikit-learn
-        has_names = all(isinstance(name, str) for name in X.columns)
-    name_columns(estimator, list_column_names(X) if has_names else None, codes.schema.width)
+    names = list_column_names(X) if is_frame(X) else None
+    if hasattr(X, "iloc") and not all(isinstance(name, str) for name in X.columns):
+        names = None  # numbers are no names for scikit-learn
+    name_columns(estimator, names, codes.schema.width)
     estimator._table = codes
     estimator.schema_ = codes.schema
     return rows
 
 
 def fit_codes(
-    X: Any,
+    X: Table,
     missing: str,
     Y: Floats | None = None,
     weights: Floats | None = None,
     ids: str = "keep",
-) -> tuple[Codes, Any]:
+) -> tuple[Codes, AnyRows]:
     """Return the codes of a table, trained on Y, and its rows as numbers."""
     rows = _scan_numbers(X, missing)
     if rows is not None:
@@ -93,16 +118,16 @@ def fit_codes(
 
 
 def _fit_lazy(
-    X: Any, missing: str, Y: Floats | None, weights: Floats | None, ids: str
-) -> tuple[Codes, Any]:
+    X: Table, missing: str, Y: Floats | None, weights: Floats | None, ids: str
+) -> tuple[Codes, AnyRows]:
     """Look at each part of a lazy table where it is, decide, and code it there."""
-    summaries: Any = compute_parts(X, partial(summarise_columns, parts=X.npartitions))
+    summaries = compute_parts(X, partial(summarise_columns, parts=X.npartitions))
     schema = Schema.from_summaries(summaries, missing, named=is_frame(X), ids=ids)
     training, lengths = TrainingCodes.of_lazy(schema, X, Y, weights)
     return training.codes, scan_rows(training.code_lazily(X, lengths, missing))
 
 
-def _fit_stored(X: Any, missing: str) -> tuple[Codes, Any]:
+def _fit_stored(X: Table, missing: str) -> tuple[Codes, AnyRows]:
     """Look at each piece of an array in a store, whose rows are coded as they are read."""
     stored = make_rows(X)
     summaries = map(summarise_columns, stored.pieces(scan_size(stored)))
@@ -111,10 +136,12 @@ def _fit_stored(X: Any, missing: str) -> tuple[Codes, Any]:
 
 
 def _fit_in_memory(
-    X: Any, missing: str, Y: Floats | None, weights: Floats | None, ids: str
-) -> tuple[Codes, Any]:
+    X: Table, missing: str, Y: Floats | None, weights: Floats | None, ids: str
+) -> tuple[Codes, AnyRows]:
     named = is_frame(X)
-    table = _frame_with_rows(X, "a fit") if named else X
+    table = X
+    if named:
+        table = _frame_with_rows(X, "a fit")
     if Y is not None:
         refuse_unequal(len(table), len(Y))
 
@@ -125,13 +152,13 @@ def _fit_in_memory(
 
     positions = {j: columns[j] for j in Codes.of(schema).many_valued}
     training = TrainingCodes.of(schema, positions, Y, weights)
-    numbers = training.encode(columns)
+    numbers: Array = training.encode(columns)
     if named:
         numbers = _as_narrow(numbers, table)
     return training.codes, scan_rows(numbers)
 
 
-def _scan_numbers(X: Any, missing: str) -> Any:
+def _scan_numbers(X: Table, missing: str) -> AnyRows:
     """Return rows that are numbers as they are; None if some are no numbers, NaN or far from 1."""
     if not _has_only_numbers(X):
         return None
@@ -139,30 +166,32 @@ def _scan_numbers(X: Any, missing: str) -> Any:
     if sparse and missing == "fill" and np.isnan(X.data).any():
         return make_rows(X)
     try:
-        rows = scan_rows(X)
+        rows: AnyRows = scan_rows(X)
     except NotFiniteError:
         if missing != "fill" or sparse:
             raise
         return None
 
-    sizes: Any = rows.sizes
-    is_usual = bool(np.all((sizes == 0) | ((sizes > SMALL) & (sizes < LARGE))))
-    if is_usual:
+    sizes = rows.sizes
+    is_usual = (sizes > SMALL) & (sizes < LARGE)
+    if np.all(is_usual | (sizes == 0)):
         return rows
     if sparse:
-        least = float(np.min(np.abs(X.data), where=X.data != 0, initial=np.inf))
+        least = least_size(X.data)
         refuse_far(X, sizes, 0, least)
         return rows
     return None
 
 
-def _has_only_numbers(X: Any) -> bool:
+def _has_only_numbers(X: Table) -> bool:
+    if is_frame(X) and not is_lazy(X):
+        return False
     if is_frame(X):
-        return is_lazy(X) and all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes)
+        return all(getattr(dtype, "kind", "O") in "fiu" for dtype in X.dtypes)
     return getattr(X.dtype, "kind", "f") != "O"
 
 
-def _schema_of_numbers(X: Any, rows: Any, missing: str, ids: str) -> Schema:
+def _schema_of_numbers(X: Table, rows: AnyRows, missing: str, ids: str) -> Schema:
     """Return what the columns of a lazy frame are, or of an array the medians."""
     named = is_frame(X)
     if not named and missing != "fill":
@@ -182,20 +211,19 @@ def _schema_of_numbers(X: Any, rows: Any, missing: str, ids: str) -> Schema:
     return Schema.from_summaries([summaries], missing, named=True, ids=ids)
 
 
-def _sparse_medians(table: Any) -> Floats:
+def _sparse_medians(table: Table) -> Floats:
     """Return the medians of the columns of a sparse table, without gaps, shape (d,)."""
     columns = table.tocsc()
     medians = np.asarray(csc_median_axis_0(columns), dtype=np.float64)
-    with_gaps = np.unique(
-        np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))[np.isnan(columns.data)]
-    )
+    column_of = np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))
+    with_gaps = np.unique(column_of[np.isnan(columns.data)])
     for j in with_gaps:
         values = columns[:, [j]].toarray()[:, 0]
         medians[j] = median(values[~np.isnan(values)])
     return medians
 
 
-def _fill_sparse(rows: Any, schema: Schema, missing: str) -> Any:
+def _fill_sparse(rows: AnyRows, schema: Schema, missing: str) -> AnyRows:
     """Return rows whose gaps, if a sparse table has some, are the medians of the columns."""
     if rows.sizes is not None:  # of a scan, which found no gaps
         return rows
@@ -205,7 +233,7 @@ def _fill_sparse(rows: Any, schema: Schema, missing: str) -> Any:
 # Later tables
 
 
-def new_rows(estimator: Any, X: Any, missing: str) -> Any:
+def new_rows(estimator: BaseEstimator, X: Table, missing: str) -> AnyRows:
     """Return the rows of another table as numbers, as the fit of an estimator had them."""
     encode = TableEncoder(estimator, missing)
     if isinstance(X, Iterator):
@@ -215,7 +243,7 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
     if not is_external(X):
         return make_rows(encode(_check_table(estimator, X, missing, reset=False)))
 
-    rows: Any = make_stream(X)
+    rows: AnyRows = make_stream(X)
     on_device = rows.in_memory and not estimator.schema_.columns
     if rows.lazy or on_device:
         return make_rows(encode(rows.data))
@@ -226,16 +254,16 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
 class TableEncoder:
     """Turns rows of frames, arrays and CSR matrices into numbers, lazy ones into lazy ones."""
 
-    estimator: Any
+    estimator: BaseEstimator
     missing: str
 
-    def __call__(self, X: Any, start: int = 0) -> Any:
+    def __call__(self, X: Table, start: int = 0) -> Table:
         """Return the rows as numbers; `start` is the number of the first in messages."""
         estimator = self.estimator
         codes = estimator._table or Codes.of(estimator.schema_)  # None of a transformer of an array
         named = is_frame(X)
         if not named or not codes.schema.named:
-            refuse_width(estimator, len(list_column_names(X)) if named else X.shape[1])
+            refuse_width(estimator, _count_columns(X))
         if is_lazy(X):
             return codes.code_lazily(X, self.missing)
         if not named:
@@ -247,16 +275,19 @@ class TableEncoder:
         return _as_narrow(codes(frame, start, self.missing), frame)
 
 
-def _encode_blocks(blocks: Iterator[Any], encode: Callable[[Any, int], Any]) -> Iterator[Any]:
+def _encode_blocks(
+    blocks: Iterator[Table], encode: Callable[[Table, int], Array]
+) -> Iterator[Array]:
     start = 0
     for block in filter(has_rows, blocks):
-        is_table = hasattr(block, "shape") or is_frame(block)
-        found = encode(block if is_table else np.asarray(block), start)
+        if not (hasattr(block, "shape") or is_frame(block)):
+            block = np.asarray(block)
+        found = encode(block, start)
         start += found.shape[0]
         yield found
 
 
-def _frame_with_rows(X: Any, who: str) -> Any:
+def _frame_with_rows(X: Table, who: str) -> nw.DataFrame[Table]:
     """Return a data frame as narwhals sees it, and refuse one without rows."""
     frame = to_narwhals(X)
     if len(frame) == 0:
@@ -267,7 +298,7 @@ def _frame_with_rows(X: Any, who: str) -> Any:
     return frame
 
 
-def _as_narrow(numbers: Floats, frame: Any) -> Any:
+def _as_narrow(numbers: Array, frame: nw.DataFrame[Table]) -> Array:
     """Return them in float32 if that is what the columns were."""
     import narwhals as nw
 
@@ -279,7 +310,7 @@ def _as_narrow(numbers: Floats, frame: Any) -> Any:
 # Checks
 
 
-def _check_table(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
+def _check_table(estimator: BaseEstimator, X: Table, missing: str, *, reset: bool) -> Table:
     """Return an array or a CSR matrix after scikit-learn's checks; one with text as objects."""
     text = _text_of(X)
     if text is not None:
@@ -291,7 +322,7 @@ def _check_table(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
         return validate_data(estimator, to_table(X), reset=reset, **checks)
 
 
-def _text_of(X: Any) -> Any:
+def _text_of(X: Table) -> Table:
     """Return a table of objects some of which are text, no numbers, or None."""
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
     if is_sparse(X) or kind not in "OUT":
@@ -310,7 +341,7 @@ def _text_of(X: Any) -> Any:
     return None
 
 
-def name_columns(estimator: Any, names: Sequence[str] | None, width: int) -> None:
+def name_columns(estimator: BaseEstimator, names: Sequence[str] | None, width: int) -> None:
     """Let an estimator know how many columns there are, and their names, if they have any."""
     estimator.n_features_in_ = width
     if hasattr(estimator, "feature_names_in_"):
@@ -319,7 +350,13 @@ def name_columns(estimator: Any, names: Sequence[str] | None, width: int) -> Non
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def refuse_width(estimator: Any, width: int) -> None:
+def _count_columns(X: Table) -> int:
+    if is_frame(X):
+        return len(list_column_names(X))
+    return int(X.shape[1])
+
+
+def refuse_width(estimator: BaseEstimator, width: int) -> None:
     """Raise if a table has not as many columns as that of the fit."""
     if width != estimator.n_features_in_:
         raise ValueError(

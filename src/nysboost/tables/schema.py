@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from nysboost.numerics.arrays import Floats
 from nysboost.tables.columns import Column
 from nysboost.tables.deciding import decide
 from nysboost.tables.frames import (
+    Cells,
     RawColumn,
+    Table,
     is_frame,
     list_column_names,
     read_columns,
     refuse_unknown,
 )
 from nysboost.tables.summaries import ColumnSummary, summarise_columns
+
+if TYPE_CHECKING:
+    from nysboost.tables.csv_files import CsvFile
 
 KINDS = ("number", "boolean", "date", "duration", "category", "text", "id", "empty")
 
@@ -40,7 +47,7 @@ class Schema:
     medians: Floats | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, X: Any, missing: str = "fill", ids: str = "keep") -> Schema:
+    def of(cls, X: Table, missing: str = "fill", ids: str = "keep") -> Schema:
         """Look at a data frame or an array, and decide what each column is."""
         return cls.from_summaries([summarise_columns(X)], missing, named=is_frame(X), ids=ids)
 
@@ -78,10 +85,10 @@ class Schema:
             )
         return cls(columns, len(columns), named)
 
-    def read(self, X: Any, missing: str = "fill", start: int = 0) -> list[Any]:
+    def read(self, X: Table, missing: str = "fill", start: int = 0) -> list[Cells]:
         """Return the columns of a table as this schema has them, matched by name, of shape (n,).
 
-        Those that are not used are None. `start` is the number of the first row in messages.
+        Those that are not used have no rows. `start` is the number of the first row in messages.
         """
         wanted: Sequence[str] = ()
         if is_frame(X) and self.named:
@@ -92,20 +99,22 @@ class Schema:
             raise ValueError(f"X has {len(cells)} columns, but {self.width} were fitted.")
         return self.read_cells(cells, missing, start)
 
-    def read_cells(self, cells: Sequence[RawColumn], missing: str, start: int = 0) -> list[Any]:
+    def read_cells(self, cells: Sequence[RawColumn], missing: str, start: int = 0) -> list[Cells]:
         """Return columns as they came, in the order of this schema, as it has them."""
         columns = self.columns or [Column(each.name) for each in cells]
+        not_used: Cells = np.empty(0)
         return [
-            column.read(each, missing, start) if column.used else None
+            column.read(each, missing, start) if column.used else not_used
             for column, each in zip(columns, cells, strict=True)
         ]
 
-    def as_written(self, file: Any) -> Schema:
+    def as_written(self, file: CsvFile) -> Schema:
         """Return the same columns with the units, decimals and thousands of their text file."""
         units = file.numbers
-        columns = [
-            replace(column, form=units.get(column.name) or column.form) for column in self.columns
-        ]
+        columns = []
+        for column in self.columns:
+            form = units.get(column.name) or column.form
+            columns.append(replace(column, form=form))
         writing = file.writing
         return replace(
             self, columns=tuple(columns), decimal=writing.decimal, thousands=writing.thousands

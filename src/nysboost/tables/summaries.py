@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nysboost.numerics.arrays import Floats
-from nysboost.tables.frames import RawColumn, read_columns
+from nysboost.tables.frames import Cells, RawColumn, Table, read_columns
 
 SAMPLE_ROWS = 2**17
 """Rows, spread evenly, whose median fills gaps: its standard error is 1/300 of the spread."""
@@ -29,7 +28,7 @@ class ColumnSummary:
     name: str
     kind: str
     gaps: int
-    counts: Counter[Any]
+    counts: Counter[object]
     sample: Floats
     far: float = 0.0
     least: float = np.inf
@@ -43,21 +42,26 @@ class ColumnSummary:
         gaps = cells.gaps
         n_gaps = int(gaps.sum())
         if cells.values is not None:
-            counts = Counter(dict(zip(cells.values, cells.counts().tolist(), strict=True)))
+            rows_of = zip(cells.values, cells.counts().tolist(), strict=True)
+            counts = Counter(dict(rows_of))
             return cls(cells.name, cells.kind, n_gaps, counts, np.empty(0))
 
-        there = cells.data[~gaps] if n_gaps else cells.data
+        there = cells.data
+        if n_gaps:
+            there = there[~gaps]
         if len(there) == 0:
             return cls(cells.name, cells.kind, n_gaps, Counter(), there)
         step = sample_step(len(there), size)
+        least = float(there.min())
+        largest = float(there.max())
         return cls(
             name=cells.name,
             kind=cells.kind,
             gaps=n_gaps,
             counts=Counter(),
             sample=there[::step],
-            far=max(float(there.min()), float(there.max()), key=abs),
-            least=float(np.min(np.abs(there), where=there != 0, initial=np.inf)),
+            far=max(least, largest, key=abs),
+            least=least_size(there),
             every=step,
             sampled=cells.kind,
             repeats=bool((there[1:] == there[:-1]).any()),
@@ -105,12 +109,19 @@ class ColumnSummary:
         return "".join(found)
 
 
+def least_size(values: Cells) -> float:
+    """Return the least size of numbers but 0; infinity without any."""
+    sizes = np.abs(values)
+    return float(np.min(sizes, where=sizes != 0, initial=np.inf))
+
+
 def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
     """Return the power of two s for which every s-th of n rows makes at most `size` of them."""
-    return int(2 ** max(0, int(np.ceil(np.log2(n / size)))))
+    parts = max(1, -(-n // size))
+    return int(2 ** np.ceil(np.log2(parts)))
 
 
-def summarise_columns(part: Any, parts: int = 1) -> list[ColumnSummary]:
+def summarise_columns(part: Table, parts: int = 1) -> list[ColumnSummary]:
     """Return the summary of each column of a table, or of one of so many parts of it."""
     size = max(1, SAMPLE_ROWS // parts)
     return [ColumnSummary.at(cells, size) for cells in read_columns(part)]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, positive_or_one
+from nysboost.tables.frames import Cells
 
 FOLDS = 5
 """Parts of the rows; the mean of the target for a row comes from those that it is not in."""
@@ -20,13 +19,16 @@ LEAST_BETWEEN = 1e-3
 
 def leading_targets(Y: Floats) -> Floats:
     """Return at most `MOST_TARGETS` targets, those that vary most; one of two classes."""
-    if Y.shape[1] == 2 and np.allclose(Y.sum(axis=1), Y[0].sum()):
-        return Y[:, 1:]
+    if Y.shape[1] == 2:
+        of_rows = Y.sum(axis=1)
+        if np.allclose(of_rows, of_rows[0]):  # indicators of two classes
+            return Y[:, 1:]
+
     by_variance = np.argsort(-Y.var(axis=0), kind="stable")
     return Y[:, np.sort(by_variance[:MOST_TARGETS])]
 
 
-def target_means(positions: Any, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
+def target_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
     """Return the means of the targets for each value, drawn towards that of all.
 
     The mean of a value is (Σ w y + a ȳ) / (Σ w + a): empirical Bayes, where a is the variance
@@ -46,38 +48,45 @@ def target_means(positions: Any, n_values: int, Y: Floats, weights: Floats | Non
         The last row is that of a gap, the one before it that of an unknown value.
     """
     tiny = np.finfo(float).tiny
-    w = np.ones(len(Y)) if weights is None else weights
+    if weights is None:
+        weights = np.ones(len(Y))
+    w = weights[:, None]
+
+    # ȳ over all rows, and the deviations from it
     total = max(float(w.sum()), tiny)
-    mean = (w[:, None] * Y).sum(axis=0) / total
+    mean = (w * Y).sum(axis=0) / total
     deviations = Y - mean
 
-    # sums over the rows of each value
+    # Σ w and Σ w (y − ȳ) over the rows of each value
     length = n_values + 2
     at = positions % length
-    weight_of = np.bincount(at, w, minlength=length)
-    sums = np.stack([np.bincount(at, w * d, minlength=length) for d in deviations.T], axis=1)
-    raw_means = sums / np.maximum(weight_of, tiny)[:, None]
+    weight_of = np.bincount(at, weights, minlength=length)[:, None]
+    weighted = w * deviations
+    sums = np.stack([np.bincount(at, d, minlength=length) for d in weighted.T], axis=1)
+    raw_means = sums / np.maximum(weight_of, tiny)
 
     # variance among the means, less what noise alone gives to as many means
-    variance = (w[:, None] * deviations**2).sum(axis=0) / total
-    between = (weight_of[:, None] * raw_means**2).sum(axis=0) / total
+    variance = (w * deviations**2).sum(axis=0) / total
+    between = (weight_of * raw_means**2).sum(axis=0) / total
     within = np.maximum(variance - between, 0.0)
-    by_noise = within * (weight_of > 0).sum() / total
+    by_noise = within * np.count_nonzero(weight_of) / total
     among = np.maximum(between - by_noise, LEAST_BETWEEN * variance)
 
+    # drawn towards ȳ as if a further rows had it
     a = within / positive_or_one(among)
-    return np.asarray(mean + sums / np.maximum(weight_of[:, None] + a, tiny))
+    return np.asarray(mean + sums / np.maximum(weight_of + a, tiny))
 
 
-def out_of_fold_means(positions: Any, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
+def out_of_fold_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
     """Return for each row the mean of its value among the rows of other folds, shape (n, t)."""
     # shuffled: values that come again every fifth row would all be in one fold
+    if weights is None:
+        weights = np.ones(len(Y))
     fold = np.random.default_rng(0).permutation(len(Y)) % FOLDS
     found = np.empty_like(Y)
     for k in range(FOLDS):
         here = fold == k
         rest = ~here
-        weights_of_rest = None if weights is None else weights[rest]
-        means = target_means(positions[rest], n_values, Y[rest], weights_of_rest)
+        means = target_means(positions[rest], n_values, Y[rest], weights[rest])
         found[here] = means[positions[here]]
     return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,16 @@ from nysboost.numerics.arrays import Floats, Indices, to_host
 from nysboost.numerics.messages import format_count
 from nysboost.rows.lazy import gather
 from nysboost.tables.categories import plain
-from nysboost.tables.frames import RawColumn, read_column
+from nysboost.tables.frames import RawColumn, Table, read_column
 from nysboost.tables.gaps import is_gap, is_program_mark
-from nysboost.tables.values import as_number, as_whole_numbers, first_of, kind_of
+from nysboost.tables.values import Booleans, as_number, as_whole_numbers, first_of, kind_of
 from nysboost.user_error import TableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Labels: TypeAlias = NDArray[Any]
+"""Labels or targets of any type, shape (n,)."""
 
 EXACT = 2**53
 """Whole numbers up to this are floats without a loss."""
@@ -28,7 +34,7 @@ EXACT = 2**53
 # Labels
 
 
-def bring_to_host(y: Any, learner: Any, what: str = "targets") -> Any:
+def bring_to_host(y: Table, learner: object, what: str = "targets") -> Table:
     """Return y in memory, as it is but for its place; refuse none."""
     if y is None:
         raise ValueError(
@@ -41,7 +47,7 @@ def bring_to_host(y: Any, learner: Any, what: str = "targets") -> Any:
     return y
 
 
-def check_labels(y: Any, learner: Any) -> NDArray[Any]:
+def check_labels(y: Table, learner: object) -> Labels:
     """Return labels of one type that can be told apart, shape (n,), or say why they cannot."""
     y = bring_to_host(y, learner, "labels")
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
@@ -52,7 +58,7 @@ def check_labels(y: Any, learner: Any) -> NDArray[Any]:
     if array.dtype.kind == "c":
         msg = "Complex data not supported: labels are text, whole numbers or truth values."
         raise ValueError(msg)
-    labels: NDArray[Any] = column_or_1d(array, warn=True)
+    labels: Labels = column_or_1d(array, warn=True)
 
     _refuse_gaps(labels)
     if labels.dtype.kind == "O":
@@ -63,18 +69,19 @@ def check_labels(y: Any, learner: Any) -> NDArray[Any]:
     return labels
 
 
-def _as_array(y: Any) -> NDArray[Any]:
+def _as_array(y: Table) -> Labels:
     array = np.asarray(y)
     if array.dtype.kind == "T":  # NumPy's text of any length, which scikit-learn does not know
         return array.astype(object)
     if isinstance(y, list | tuple) and array.dtype.kind == "U":
         # NumPy makes text of numbers beside text
         all_text = all(isinstance(label, str) for label in y)
-        return array if all_text else np.array(y, dtype=object)
+        if not all_text:
+            return np.array(y, dtype=object)
     return array
 
 
-def _refuse_gaps(labels: NDArray[Any]) -> None:
+def _refuse_gaps(labels: Labels) -> None:
     if labels.dtype.kind not in "OU":
         return
     for row, label in enumerate(labels.tolist()):
@@ -84,7 +91,7 @@ def _refuse_gaps(labels: NDArray[Any]) -> None:
             )
 
 
-def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
+def _of_one_type(labels: Labels) -> Labels:
     """Return objects as numbers or truth values where they are, else as text or what they are."""
     if len({isinstance(label, str) for label in labels}) > 1:
         msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
@@ -95,15 +102,16 @@ def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
     if any(isinstance(label, str) or as_number(label) is None for label in labels):
         return labels
 
-    whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
+    if not all(issubclass(kind, int | np.integer | np.bool) for kind in kinds):
+        return labels.astype(np.float64)
     try:
-        return labels.astype(np.int64 if whole else np.float64)
+        return labels.astype(np.int64)
     except OverflowError as error:
         msg = f"y has labels of more than 64 bits, such as {max(labels)}: turn them into text."
         raise ValueError(msg) from error
 
 
-def find_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
+def find_classes(labels: Labels) -> tuple[Labels, Indices]:
     """Return the different labels, two or more, and which of them each row has."""
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) == 1:
@@ -114,7 +122,7 @@ def find_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     return classes, codes
 
 
-def compute_class_weights(class_weight: Any, classes: NDArray[Any], labels: NDArray[Any]) -> Floats:
+def compute_class_weights(class_weight: object, classes: Labels, labels: Labels) -> Floats:
     """Return how often a row of each class counts, shape (k,)."""
     if isinstance(class_weight, Mapping):
         for label, weight in class_weight.items():
@@ -130,7 +138,7 @@ def compute_class_weights(class_weight: Any, classes: NDArray[Any], labels: NDAr
     return found
 
 
-def _check_class_weight(label: Any, weight: Any) -> None:
+def _check_class_weight(label: object, weight: object) -> None:
     if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
         raise ValueError(
             f"class_weight has {weight!r} for the class {label!r}: a positive number, or 0, is "
@@ -141,7 +149,7 @@ def _check_class_weight(label: Any, weight: Any) -> None:
 # The target's column of a file
 
 
-def read_target(column: Any, name: str, path: str) -> NDArray[Any]:
+def read_target(column: pa.ChunkedArray, name: str, path: str) -> Labels:
     """Return the target of a file, shape (n,): numbers, truth values, or text as it is written.
 
     Whole numbers beyond the digits of a float stay whole numbers: they are labels.
@@ -155,8 +163,9 @@ def read_target(column: Any, name: str, path: str) -> NDArray[Any]:
             return np.asarray(whole)
 
     cells = read_column(series, name)
+    kind = cells.kind
+    data = cells.data
     if cells.values is None:
-        kind, data = cells.kind, cells.data
         _refuse_missing_targets(cells.gaps, name, path)
     else:
         kind, data = _read_values(cells, name, path)
@@ -165,42 +174,55 @@ def read_target(column: Any, name: str, path: str) -> NDArray[Any]:
             f"The target {name!r} of {path} holds dates or times: turn it into numbers to be "
             "regressed, or into text to be classified."
         )
-    return np.asarray(data, dtype=np.bool if kind == "boolean" else None)
+    if kind == "boolean":
+        return data.astype(np.bool)
+    return data
 
 
-def _needs_whole_numbers(whole: NDArray[Any]) -> bool:
-    return len(whole) > 0 and max(-int(whole.min()), int(whole.max())) > EXACT
+def _needs_whole_numbers(whole: Labels) -> bool:
+    if len(whole) == 0:
+        return False
+    largest = max(-int(whole.min()), int(whole.max()))
+    return largest > EXACT
 
 
-def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, NDArray[Any]]:
+def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
     """Return the kind of a target that came as values, and the target."""
     values = cells.values or ()
-    kind, numbers = "category", np.empty(0)
+    kind = "category"
+    gaps = cells.gaps
     if cells.kind == "object":
         kind, _, numbers = kind_of(values, cells.counts())
-    gaps = cells.gaps
     if cells.kind == "object" and kind != "category":
-        gaps = gaps | np.isin(cells.data, np.flatnonzero([is_program_mark(v) for v in values]))
+        marks = np.flatnonzero([is_program_mark(value) for value in values])
+        gaps = gaps | np.isin(cells.data, marks)
 
+    # labels come back as they are written
     is_text_truth = kind == "boolean" and any(isinstance(value, str) for value in values)
     if kind in ("category", "numbers, but") or is_text_truth:
-        # labels come back as they are written
         _refuse_missing_targets(gaps, name, path)
         labels = np.array([str(plain(value)) for value in values], dtype=object)
         return "category", labels[cells.data]
 
     data = cells.replace_values(numbers)
     _refuse_missing_targets(gaps | np.isnan(data), name, path)
-    whole = as_whole_numbers(values) if kind == "number" else None
-    if whole is not None and max(map(abs, whole)) > EXACT:
-        try:
-            return kind, np.array(whole, dtype=np.int64)[cells.data]
-        except OverflowError:
-            return "category", np.array([str(value) for value in values], dtype=object)[cells.data]
+    if kind == "number":
+        whole = as_whole_numbers(values)
+        if whole is not None and max(map(abs, whole)) > EXACT:
+            return _keep_digits(whole, cells)
     return kind, data
 
 
-def _refuse_missing_targets(gaps: Any, name: str, path: str) -> None:
+def _keep_digits(whole: Sequence[int], cells: RawColumn) -> tuple[str, Labels]:
+    """Return whole numbers as such, or as text if they have more than 64 bits."""
+    try:
+        return "number", np.array(whole, dtype=np.int64)[cells.data]
+    except OverflowError:
+        written = [str(value) for value in cells.values or ()]
+        return "category", np.array(written, dtype=object)[cells.data]
+
+
+def _refuse_missing_targets(gaps: Booleans, name: str, path: str) -> None:
     row = first_of(gaps)
     if row is None:
         return

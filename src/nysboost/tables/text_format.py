@@ -12,14 +12,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice, product
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, BinaryIO
 
 from nysboost.tables.gaps import NUMBER_MARKS, PROGRAM_MARKS
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import MINUS, in_usual_form, unit_pattern
 from nysboost.user_error import NoTableError, TableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HEAD_BYTES = 2**18
 """What is looked at to recognise how a file is written."""
@@ -32,9 +36,13 @@ Row = tuple[int, int, list[str] | None]
 """The lines that a row begins and ends in, and its cells; None if it is not written well."""
 
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
-PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+PACKED: dict[bytes, ModuleType] = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
 ZSTD = b"\x28\xb5\x2f\xfd"
-THOUSANDS = ".,' \xa0\u202f"
+COMMA_BETWEEN_CELLS = ((".", ""), (".", ","), (",", ""), (",", "."))
+COMMA_IN_CELLS = ((".", ""), (",", ""), (".", ","), (",", "."))
+SPACED = tuple((decimal, mark) for mark, decimal in product(" \xa0\u202f'", ".,"))
+"""Pairs of decimal mark and thousands mark, the likeliest first."""
+
 NUMBER_BEGINNINGS = "+-0123456789.,"
 
 
@@ -75,7 +83,7 @@ class TextFormat:
 
     # Columns of Arrow
 
-    def numbers(self, cells: Any, unit: str = "") -> Any:
+    def numbers(self, cells: pa.Array, unit: str = "") -> pa.Array | None:
         """Return an Arrow column of text as floats, null in gaps; None if a cell is no number."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -85,7 +93,7 @@ class TextFormat:
         except pa.ArrowInvalid:
             return None
 
-    def whole_numbers(self, cells: Any) -> Any:
+    def whole_numbers(self, cells: pa.Array) -> pa.Array | None:
         """Return an Arrow column of text as whole numbers; None if some are none or too large."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -95,7 +103,7 @@ class TextFormat:
         except pa.ArrowInvalid:
             return None
 
-    def in_usual_form(self, cells: Any, unit: str) -> Any:
+    def in_usual_form(self, cells: pa.Array, unit: str) -> pa.Array:
         """Return an Arrow column of text with numbers as others write them, null in gaps."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -115,7 +123,7 @@ class TextFormat:
         return pc.if_else(is_number, text, pa.scalar("no number"))
 
 
-def text_without_marks(cells: Any) -> Any:
+def text_without_marks(cells: pa.Array) -> pa.Array:
     """Return an Arrow column of text, null where a program has written a mark of a gap."""
     import pyarrow.compute as pc
 
@@ -125,18 +133,18 @@ def text_without_marks(cells: Any) -> Any:
     return _nulls_where(is_mark, cells)
 
 
-def _without_marks(text: Any, marks: Sequence[str]) -> Any:
+def _without_marks(text: pa.Array, marks: Sequence[str]) -> pa.Array:
     return _nulls_where(_is_mark(text, marks), text)
 
 
-def _is_mark(text: Any, marks: Sequence[str]) -> Any:
+def _is_mark(text: pa.Array, marks: Sequence[str]) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     return pc.is_in(pc.utf8_lower(text), value_set=pa.array(marks))
 
 
-def _nulls_where(where: Any, text: Any) -> Any:
+def _nulls_where(where: pa.Array, text: pa.Array) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -146,17 +154,19 @@ def _nulls_where(where: Any, text: Any) -> Any:
 # Packing and encoding
 
 
-def open_unpacked(path: Path) -> Any:
+def open_unpacked(path: Path) -> BinaryIO:
     """Open a file, packed or not, whatever its name says, to read its bytes."""
     with path.open("rb") as file:
         head = file.read(6)
     if head.startswith(ZSTD):
         import pyarrow as pa
 
-        return pa.input_stream(str(path), compression="zstd")
-    for beginning, opener in PACKED.items():
+        stream: BinaryIO = pa.input_stream(str(path), compression="zstd")
+        return stream
+    for beginning, packer in PACKED.items():
         if head.startswith(beginning):
-            return opener(path, "rb")
+            unpacked: BinaryIO = packer.open(path, "rb")
+            return unpacked
     return path.open("rb")
 
 
@@ -214,7 +224,7 @@ def _find_encoding(head: bytes) -> str:
 # Rows, separator and decimal mark
 
 
-def read_rows(text: Any, separator: str, *, strict: bool = False) -> Iterator[Row]:
+def read_rows(text: Iterable[str], separator: str, *, strict: bool = False) -> Iterator[Row]:
     """Yield rows that are not empty, with cells of any usual length."""
     usual = csv.field_size_limit(LONGEST_CELL)
     rows = csv.reader(text, delimiter=separator, strict=strict)
@@ -235,7 +245,8 @@ def read_rows(text: Any, separator: str, *, strict: bool = False) -> Iterator[Ro
 def find_separator(text: str) -> str:
     """Return what stands between cells: what each row has as often, and more than never."""
     for separator in SEPARATORS:
-        rows = list(islice(read_rows(io.StringIO(text, newline=""), separator), SEPARATOR_ROWS))
+        lines = io.StringIO(text, newline="")
+        rows = list(islice(read_rows(lines, separator), SEPARATOR_ROWS))
         if len(rows) > 2:
             rows = rows[:-1]  # which may be cut
         widths = {len(row or ()) for _, _, row in rows}
@@ -257,11 +268,9 @@ def find_decimal(
 
     Where cells such as 1,234 say no more, the comma is before decimals, unless it separates cells.
     """
-    cells = [
-        in_usual_form(cell, unit)
-        for column, unit in zip(columns, units, strict=True)
-        for cell in column
-    ]
+    cells: list[str] = []
+    for column, unit in zip(columns, units, strict=True):
+        cells += [in_usual_form(cell, unit) for cell in column]
     # a whole number without marks is one in every format
     telling = [cell for cell in cells if cell[:1] in NUMBER_BEGINNINGS and not cell.isdecimal()]
 
@@ -277,12 +286,9 @@ def _list_marks(
     cells: Sequence[str], writing: TextFormat, schema: Schema | None
 ) -> list[tuple[str, str]]:
     """Return pairs of decimal mark and thousands mark, the likeliest first."""
-    if writing.separator == ",":
-        tried = [(".", ""), (".", ","), (",", ""), (",", ".")]
-    else:
-        tried = [(".", ""), (",", ""), (".", ","), (",", ".")]
-    tried += [(decimal, mark) for mark in " \xa0\u202f'" for decimal in ".,"]
-
-    there = {"", *(mark for mark in THOUSANDS if any(mark in cell for cell in cells))}
-    known = [] if schema is None else [(schema.decimal, schema.thousands)]
-    return known + [pair for pair in tried if pair[1] in there]
+    tried = COMMA_BETWEEN_CELLS if writing.separator == "," else COMMA_IN_CELLS
+    used = set(chain.from_iterable(cells))
+    found = [pair for pair in (*tried, *SPACED) if pair[1] == "" or pair[1] in used]
+    if schema is None:
+        return found
+    return [(schema.decimal, schema.thousands), *found]
