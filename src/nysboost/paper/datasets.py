@@ -103,6 +103,8 @@ def list_folders(data_dir: Path | None) -> list[Path]:
     given = data_dir or os.environ.get("NYSBOOST_DATA")
     if given:
         folders.append(Path(given))
+
+    # the cache needs an optional package
     if find_spec("platformdirs"):
         folders.append(_cache())
     return folders
@@ -132,12 +134,16 @@ def load(
     if name == "digits":
         from sklearn.datasets import load_digits
 
-        return Points(name, load_digits().data.astype(np.uint8), "scikit-learn")
+        digits = load_digits().data
+        return Points(name, digits.astype(np.uint8), "scikit-learn")
 
+    # a file, here or downloaded
     if data_dir is not None and not data_dir.is_dir():
         raise UserError(f"The data folder {data_dir} does not exist.")
     path = find(name, data_dir) or _download(name, data_dir, say)
     values = _read(path)
+
+    # as the paper prepares its features
     match DATASETS[name].preparation:
         case "divided by 255":
             return Points(name, values, str(path), scale=255.0)
@@ -153,7 +159,8 @@ def draw(name: str, most: int, seed: int, data_dir: Path | None) -> tuple[Floats
     """Return at most so many points of a data set, drawn at random, and how many it has."""
     stored = load(name, data_dir)
     n = stored.shape[0]
-    return stored.draw(min(n, most), np.random.default_rng(seed)), n
+    rng = np.random.default_rng(seed)
+    return stored.draw(min(n, most), rng), n
 
 
 def list_all(data_dir: Path | None = None) -> list[dict[str, str]]:
@@ -180,6 +187,7 @@ def _read(path: Path) -> Stored:
         with np.load(path, allow_pickle=False) as arrays:
             values: Stored = arrays["X"]
             rows = len(values)
+            # the paper has the training rows of IJCNN
             if path.name == DATASETS["ijcnn"].file and "n_train" in arrays:
                 rows = int(arrays["n_train"])
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
@@ -196,9 +204,10 @@ def _read(path: Path) -> Stored:
 
 def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> Path:
     dataset = DATASETS[name]
+    folder = _cache()
     try:
-        say(f"Downloading {name} into {_cache()}.")
-        return fetch(dataset, _cache() / dataset.file)
+        say(f"Downloading {name} into {folder}.")
+        return fetch(dataset, folder / dataset.file)
     except UserError as error:
         looked = ", ".join(map(str, list_folders(data_dir))) or "no folder"
         raise UserError(
@@ -215,6 +224,8 @@ def fetch(dataset: Dataset, path: Path) -> Path:
         for address, checksum in dataset.downloads.items()
     ]
     values = np.ascontiguousarray(dataset.parse(raw))
+
+    # other data than expected are not kept
     found = _digest(values)
     if dataset.digest not in ("", found):
         for file in raw:
@@ -237,8 +248,9 @@ def _retrieve(address: str, checksum: str, folder: Path) -> Path:
 
 def parse_mnist(paths: Sequence[Path]) -> Stored:
     """Read image files of the IDX format: after 16 bytes, 28 × 28 pixels of each image."""
-    parts = [gzip.decompress(path.read_bytes())[16:] for path in paths]
-    return np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, 28 * 28)
+    files = [gzip.decompress(path.read_bytes()) for path in paths]
+    pixels = b"".join(file[16:] for file in files)
+    return np.frombuffer(pixels, dtype=np.uint8).reshape(-1, 28 * 28)
 
 
 def parse_glove(paths: Sequence[Path]) -> Stored:

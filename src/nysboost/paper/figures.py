@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from nysboost._version import SOFTWARE
 from nysboost.compare.charts import BLACK, COLOURS, STYLE
 from nysboost.paper.presets import Reading
 from nysboost.paper.replicate import BASELINE
-from nysboost.paper.results import Results
+from nysboost.paper.results import ByPreset, Results
 from nysboost.rows.files import atomic_file
 from nysboost.user_error import import_optional
 
@@ -66,7 +65,7 @@ FIGURES = (
 )
 
 
-def available(results: Mapping[str, Results]) -> list[Figure]:
+def available(results: ByPreset) -> list[Figure]:
     """Return the figures with those of their panels that were run."""
     found = []
     for figure in FIGURES:
@@ -81,20 +80,21 @@ def file_name(figure: Figure, reading: Reading) -> str:
     return f"figure-{figure.number}-{reading}"
 
 
-def label(panel: Panel, results: Mapping[str, Results]) -> str:
+def label(panel: Panel, results: ByPreset) -> str:
     """Return what is written above a panel."""
     return list(results[panel.preset].preset.figures)[panel.number]
 
 
-def write_all(results: Mapping[str, Results], folder: Path) -> None:
+def write_all(results: ByPreset, folder: Path) -> None:
     """Write every figure under every reading, as PNG, SVG and PDF."""
     folder.mkdir(parents=True, exist_ok=True)
     for figure in available(results):
-        for reading in results[figure.panels[0].preset].preset.readings:
+        first = results[figure.panels[0].preset]
+        for reading in first.preset.readings:
             _write(figure, results, reading, folder)
 
 
-def _write(figure: Figure, results: Mapping[str, Results], reading: Reading, folder: Path) -> None:
+def _write(figure: Figure, results: ByPreset, reading: Reading, folder: Path) -> None:
     """Write one figure under one reading."""
     mpl = import_optional("matplotlib")
     # a fixed salt and no date: the same results give the same bytes
@@ -112,18 +112,19 @@ def _write(figure: Figure, results: Mapping[str, Results], reading: Reading, fol
                 picture.savefig(file, format=kind, dpi=160, metadata=metadata)
 
 
-def _draw(figure: Figure, results: Mapping[str, Results], reading: Reading) -> Any:
+def _draw(figure: Figure, results: ByPreset, reading: Reading) -> Any:
     """Return matplotlib's figure of all panels; those of one preset share their vertical axis."""
     count = len(figure.panels)
     columns = min(2, count)
     rows = -(-count // columns)
-    presets = {panel.preset for panel in figure.panels}
+    one_preset = len({panel.preset for panel in figure.panels}) == 1
 
     # the panels
     drawing = import_optional("matplotlib.figure")
-    size = (PANEL_WIDTH * max(columns, 1.4), PANEL_HEIGHT * rows + 0.9)
-    picture = drawing.Figure(size, layout="constrained")
-    all_axes = picture.subplots(rows, columns, sharey=len(presets) == 1, squeeze=False).ravel()
+    width = PANEL_WIDTH * max(columns, 1.4)
+    picture = drawing.Figure((width, PANEL_HEIGHT * rows + 0.9), layout="constrained")
+    grid = picture.subplots(rows, columns, sharey=one_preset, squeeze=False)
+    all_axes = grid.ravel()
     for panel, axes in zip(figure.panels, all_axes, strict=False):
         draw_panel(axes, panel, results[panel.preset], reading)
         axes.set_title(label(panel, results), fontsize=10, loc="left")
@@ -152,11 +153,14 @@ def draw_panel(axes: Any, panel: Panel, result: Results, reading: Reading) -> No
     for summary in result.summaries(reading):
         if summary.method not in names:
             continue
+
+        # of times the median, which no outlier moves
         look = find_look(summary.method)
         if in_seconds:
             axes.plot(result.counts, summary.median, label=summary.method, **look)
             continue
 
+        # of errors the mean, in a band of one standard error
         axes.plot(result.counts, summary.mean, label=summary.method, **look)
         low = summary.mean - summary.standard_error
         high = summary.mean + summary.standard_error
@@ -189,6 +193,7 @@ def _set_ticks(axes: Any, result: Results) -> None:
     if result.preset.measure == "seconds":
         axes.set_ylim(bottom=0)
         return
+
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)))
     axes.yaxis.set_major_formatter("{x:g}")

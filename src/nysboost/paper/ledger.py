@@ -12,7 +12,7 @@ from scipy import stats
 
 from nysboost.numerics.arrays import Floats
 from nysboost.paper.presets import Reading
-from nysboost.paper.results import Results, compare_means, correct
+from nysboost.paper.results import ByPreset, Results, compare_means, correct
 from nysboost.paper.statements import STATEMENTS, Bound, Comparison, Statement
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -92,7 +92,7 @@ class Decision:
 LACKS = "data missing"
 
 
-def decide(statement: Statement, results: Mapping[str, Results], reading: Reading) -> Decision:
+def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decision:
     """Decide a statement under one reading, from the results of all presets that it needs."""
     measured: list[Measured] = []
     lacks: list[str] = []
@@ -269,17 +269,20 @@ def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Outcome) 
     # replicates that each open comparison needs, in increasing order
     needed_t = stats.norm.ppf(1 - statement.level) + stats.norm.ppf(POWER)
     clearest = np.maximum(np.abs(tests.t), -tests.t_tie)
-    each = tests.replicates * (needed_t / np.maximum(clearest, 1e-3)) ** 2
-    each = np.sort(each[outcome.is_open])
+    growth = needed_t / np.maximum(clearest, 1e-3)
+    needed = tests.replicates * growth**2
+    each = np.sort(needed[outcome.is_open])
 
     # the comparison whose answer decides the statement
     decisive = len(each) - 1
     if statement.needs == "some":
         decisive = 0
     if statement.needs == "most":
-        wanted = len(outcome.holds) // 2 + 1 - int(outcome.holds.sum())
-        decisive = min(wanted, len(each)) - 1
-    return max(int(np.ceil(each[decisive])), int(tests.replicates.min()) + 1)
+        majority = len(outcome.holds) // 2 + 1
+        lacking = majority - int(outcome.holds.sum())
+        decisive = min(lacking, len(each)) - 1
+    more_than_now = int(tests.replicates.min()) + 1
+    return max(int(np.ceil(each[decisive])), more_than_now)
 
 
 def _say_weakest(measured: Sequence[Measured], tests: Tests) -> str:
@@ -298,7 +301,7 @@ def _say_weakest(measured: Sequence[Measured], tests: Tests) -> str:
     return f"{one.part}; means {one.left.mean():.3g} and {right:.3g}, {evidence}"
 
 
-def decide_all(results: Mapping[str, Results]) -> list[Decision]:
+def decide_all(results: ByPreset) -> list[Decision]:
     """Decide every statement under each reading that was run; small versions decide nothing."""
     of_paper = {name: result for name, result in results.items() if result.has_paper_sizes}
     readings: list[Reading] = []

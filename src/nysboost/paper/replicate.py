@@ -113,7 +113,8 @@ class Replicate:
         if stream == DATA and not self.preset.redraw:
             number = 0  # all replicates have the same points
         key = (zlib.crc32(self.preset.name.encode()), number, stream)
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+        sequence = np.random.SeedSequence(self.seed, spawn_key=key)
+        return np.random.default_rng(sequence)
 
     def draw(self) -> Floats:
         """Return the points."""
@@ -138,6 +139,7 @@ class Replicate:
                 yield Measured(reading, self._mixture_errors(G, gram, reading), {})
                 continue
 
+            # what no reading changes
             on_host = to_host(G)
             rank = self.preset.rank
             properties = {
@@ -189,15 +191,17 @@ class Replicate:
                     if name.endswith("-pk"):
                         rank *= p
                     F = features_of(gram, fit_learner(gram, landmarks, rank))
-                    error = relative_errors(G, [F], {name: np.ones(1)})[name]
-                    values[name][counts.index(p)] = error
+                    errors = relative_errors(G, [F], {name: np.ones(1)})
+                    values[name][counts.index(p)] = errors[name]
         return values
 
     def _choose_columns(self, sampling: str, gram: Gram, c: int) -> Landmarks:
         """Choose c columns uniformly, or in rounds by their squared residual."""
         if sampling == "adaptive":
-            return gram.landmarks(adaptive(gram, c, self.generator(ADAPTIVE)))
-        columns = self.generator(UNIFORM).choice(gram.n, size=c, replace=False)
+            columns = adaptive(gram, c, self.generator(ADAPTIVE))
+        else:
+            rng = self.generator(UNIFORM)
+            columns = rng.choice(gram.n, size=c, replace=False)
         return gram.landmarks(columns)
 
     # Seconds
@@ -205,6 +209,7 @@ class Replicate:
     def _measure_seconds(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
         """Yield the processor time of each method and number of learners, nothing shared."""
         X = self.draw()
+        few = min(2, self.preset.n_learners)
         for reading in readings:
             if reading is None:
                 properties = {name: self._slope(name) for name in self.preset.properties}
@@ -213,8 +218,9 @@ class Replicate:
 
             # A first call of each method loads code and fills caches.
             for name in self.mixtures:
-                self._time(self.preset, X, name, reading, min(2, self.preset.n_learners))
+                self._time(self.preset, X, name, reading, few)
 
+            # Each method and number of learners begins anew.
             values: Values = {name: [] for name in self.mixtures}
             for name, seconds in values.items():
                 for p in self.preset.counts:
@@ -228,7 +234,8 @@ class Replicate:
         rng = self.generator(LEARNERS)
 
         began = time.process_time()
-        find_learners(kernel_gram(preset, X), settings, steps, rng).mixture(rule)
+        gram = kernel_gram(preset, X)
+        find_learners(gram, settings, steps, rng).mixture(rule)
         return time.process_time() - began
 
     def _slope(self, name: str) -> float:
@@ -289,6 +296,7 @@ def measure_matrix(name: str, G: Floats, rank: int) -> float:
         eigenvalues = eigvalsh(G)[::-1]
         shares = np.cumsum(eigenvalues) / eigenvalues.sum()
         return float(np.searchsorted(shares, 0.99) + 1)
+
     _, U = eigsh(G, rank, v0=np.ones(n))
     leverage = np.square(U).sum(axis=1)
     return float(n / rank * leverage.max())
@@ -340,6 +348,7 @@ def relative_errors(
         p = len(w)
         square = float(total - 2 * w @ with_G[:p] + w @ H[:p, :p] @ w)
         if square < CANCELS_BELOW**2 * total:
+            # the residual itself, of the learners that have weights
             used = F[:, : int(ends[p - 1])]
             scaled = used * like(np.repeat(w, widths[:p]), F)
             residual = G - scaled @ used.T

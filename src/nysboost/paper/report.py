@@ -15,7 +15,7 @@ from nysboost.paper.figures import Figure, Panel
 from nysboost.paper.ledger import HOW_DECIDED, LACKS, Decision, group_by_statement
 from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
-from nysboost.paper.results import Results, Summary
+from nysboost.paper.results import ByPreset, Results, Summary
 
 MOST_SAID = 10_000
 """A number of replicates above this is said to be more than it."""
@@ -41,7 +41,7 @@ class About:
 
 
 def make_page(
-    results: Mapping[str, Results],
+    results: ByPreset,
     decisions: Sequence[Decision],
     about: About,
     *,
@@ -53,9 +53,12 @@ def make_page(
     is the picture that lies beside the page.
     """
     used = {}
+    made_with = {}
     for name, result in results.items():
-        replicates = result.preset.replicates
-        used[name] = result.preset.settings() | {"seed": result.seed, "replicates": replicates}
+        sizes = {"seed": result.seed, "replicates": result.preset.replicates}
+        used[name] = result.preset.settings() | sizes
+        made_with[name] = result.made_with
+
     return Page(
         title="Boosting Nyström: the paper's experiments, run again",
         headline=say_outcome(results, decisions),
@@ -72,23 +75,24 @@ def make_page(
         files=_find_files(results, decisions),
         settings={
             "command": about.command,
-            "made with": {name: list(result.made_with) for name, result in results.items()},
+            "made with": made_with,
             "presets": used,
         },
     )
 
 
-def _find_commands(results: Mapping[str, Results], command: str) -> dict[str, str]:
+def _find_commands(results: ByPreset, command: str) -> dict[str, str]:
     """Return the command that repeats the run and, if that is another, the one for the paper's."""
     commands = {"The same numbers again:": command}
     of_paper = set(results) <= set(ORDER)
-    complete = len(results) == len(ORDER) and all(r.has_paper_sizes for r in results.values())
+    all_presets = len(results) == len(ORDER)
+    complete = all_presets and all(result.has_paper_sizes for result in results.values())
     if of_paper and not complete and command != EVERYTHING:
         commands["All data sets, learners and replicates of the paper:"] = EVERYTHING
     return commands
 
 
-def _find_files(results: Mapping[str, Results], decisions: Sequence[Decision]) -> list[str]:
+def _find_files(results: ByPreset, decisions: Sequence[Decision]) -> list[str]:
     files = [f"{name}/{name}.csv" for name in results]
     if decisions:
         files.insert(0, "ledger.csv")
@@ -98,7 +102,7 @@ def _find_files(results: Mapping[str, Results], decisions: Sequence[Decision]) -
 # Figures
 
 
-def _make_figures(results: Mapping[str, Results], panels: bool) -> Section:
+def _make_figures(results: ByPreset, panels: bool) -> Section:
     """Return the figures under the first reading: all sets as whole columns, if that was run."""
     charts = []
     for figure in figures.available(results):
@@ -121,9 +125,7 @@ def _draw_nothing(axes: Any) -> None:
     """Draw a chart whose picture is there."""
 
 
-def _chart_panel(
-    figure: Figure, panel: Panel, results: Mapping[str, Results], reading: Reading
-) -> Chart:
+def _chart_panel(figure: Figure, panel: Panel, results: ByPreset, reading: Reading) -> Chart:
     def draw(axes: Any) -> None:
         figures.draw_panel(axes, panel, results[panel.preset], reading)
 
@@ -143,9 +145,9 @@ def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
     rows = []
     reasons = []
     for number, mine in group_by_statement(decisions).items():
-        gist = mine[0].statement.gist
-        rows.append([str(number), gist, *(say_verdict(decision) for decision in mine)])
         first = mine[0]
+        verdicts = [say_verdict(decision) for decision in mine]
+        rows.append([str(number), first.statement.gist, *verdicts])
         if first.weakest and first.verdict != "holds":
             reasons.append([str(number), first.verdict, first.weakest])
     rows.append(["", "in all", *_count_verdicts(decisions)])
@@ -184,42 +186,26 @@ def say_verdict(d: Decision) -> str:
 
 
 def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
-    """Yield what the paper says word for word, how it was tested, and what decided."""
+    """Yield what the paper says word for word, and how it was tested."""
     if not decisions:
         return
-    quotes = []
-    reasons = []
+    rows = []
     for number, mine in group_by_statement(decisions).items():
         statement = mine[0].statement
-        quotes.append([str(number), statement.section, f"“{statement.quote}”", statement.tests])
-        reasons.append([str(number), *(say_decision(d) for d in mine)])
+        rows.append([str(number), statement.section, f"“{statement.quote}”", statement.tests])
     head = ["", "section", "the paper's words", "tested as"]
-    tables = [
-        Table("The sentences, and how each is tested", head, quotes, folded=True),
-        Table("What decides", ["", *_list_readings(decisions)], reasons, folded=True),
-    ]
-    yield Section("How they are decided", [HOW_DECIDED], tables=tables)
-
-
-def say_decision(d: Decision) -> str:
-    """Return the counts behind a verdict, the test it rests on, and its weakest comparison."""
-    if d.verdict == LACKS:
-        return say_verdict(d)
-    text = ", ".join(f"{n} {kind}" for kind, n in d.counts.items() if n)
-    if d.rests_on:
-        text += f" ({d.rests_on})"
-    if d.verdict != "holds":
-        text += f"; weakest: {d.weakest}"
-    return text
+    table = Table("The sentences, and how each is tested", head, rows, folded=True)
+    yield Section("How they are decided", [HOW_DECIDED], tables=[table])
 
 
 def _group(decisions: Sequence[Decision]) -> dict[str, list[str]]:
     """Return the gists of the statements by what is said of them."""
-    groups: dict[str, list[str]] = {what: [] for what in (ALL, NONE, MIXED, OPEN, NO_DATA)}
+    groups: dict[str, list[str]] = {}
     for number, mine in group_by_statement(decisions).items():
-        verdicts = {decision.verdict for decision in mine}
-        groups[_find_group(verdicts)].append(f"{mine[0].statement.gist} [{number}]")
-    return {what: gists for what, gists in groups.items() if gists}
+        what = _find_group({decision.verdict for decision in mine})
+        groups.setdefault(what, []).append(f"{mine[0].statement.gist} [{number}]")
+    order = (ALL, NONE, MIXED, OPEN, NO_DATA)
+    return {what: groups[what] for what in order if what in groups}
 
 
 def _find_group(verdicts: set[str]) -> str:
@@ -243,7 +229,7 @@ def list_verdicts(decisions: Sequence[Decision]) -> list[str]:
     ]
 
 
-def say_outcome(results: Mapping[str, Results], decisions: Sequence[Decision]) -> str:
+def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
     """Say how many statements hold, and why others are not decided."""
     numbers = [result.preset.replicates for result in results.values()]
     said = format_count(max(numbers), "replicate")
@@ -268,7 +254,7 @@ def say_outcome(results: Mapping[str, Results], decisions: Sequence[Decision]) -
 # Presets
 
 
-def _make_summary(results: Mapping[str, Results]) -> Section:
+def _make_summary(results: ByPreset) -> Section:
     """Return a row for each preset: its best variant, URB-mean and the ensemble, all learners."""
     title = "With the most learners"
     head = ["", "replicates", "best variant drawn", "URB-mean", BASELINE]
@@ -277,10 +263,11 @@ def _make_summary(results: Mapping[str, Results]) -> Section:
     for result in results.values():
         first = result.preset.readings[0]
         summaries = {summary.method: summary for summary in result.summaries(first)}
-        drawn = [summaries[name] for name in result.preset.drawn if name in summaries]
-        variants = [summary for summary in drawn if summary.method != BASELINE]
-        best = min(variants, key=_last_mean, default=summaries[BASELINE])
+        variants = [name for name in result.preset.drawn if name != BASELINE and name in summaries]
+        drawn = [summaries[name] for name in variants]
+        best = min(drawn, key=_last_mean, default=summaries[BASELINE])
         urb = summaries.get("URB-mean")
+
         row = [
             result.preset.title,
             str(result.preset.replicates),
@@ -317,8 +304,10 @@ def say_properties(result: Results) -> str:
     """Return the means of the measured properties."""
     said = []
     for name, values in result.properties.items():
-        low, high = format_number(values.min()), format_number(values.max())
-        said.append(f"{name} {format_number(values.mean())} (from {low} to {high})")
+        mean = format_number(values.mean())
+        least = format_number(values.min())
+        most = format_number(values.max())
+        said.append(f"{name} {mean} (from {least} to {most})")
     return f"{result.preset.name}: {', '.join(said)}."
 
 
@@ -348,8 +337,10 @@ def _make_table(result: Results, reading: Reading) -> Table:
 
     rows = []
     for s in sorted(result.summaries(reading), key=_last_mean):
-        tests = [format_number(s.p_value[-1], 2), format_number(s.holm[-1], 2)]
-        rows.append([s.method, *(_say_mean(s, i) for i in shown), _say_match(s), *tests])
+        means = [_say_mean(s, i) for i in shown]
+        p_value = format_number(s.p_value[-1], 2)
+        holm = format_number(s.holm[-1], 2)
+        rows.append([s.method, *means, _say_match(s), p_value, holm])
 
     note = (
         "Mean ± standard error; bold: drawn in the paper's figures. p-values are one-sided Welch "

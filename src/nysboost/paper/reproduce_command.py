@@ -18,7 +18,7 @@ from nysboost.paper import datasets, figures, ledger, presets, report, runner
 from nysboost.paper.datasets import Points
 from nysboost.paper.presets import SHAPES, Preset
 from nysboost.paper.replicate import BASELINE, METHODS, POOLED
-from nysboost.paper.results import Results
+from nysboost.paper.results import ByPreset, Results
 from nysboost.paper.runner import Plan
 from nysboost.paper.statements import find_methods
 from nysboost.rows.files import atomic_file
@@ -101,7 +101,7 @@ def _make_records(
 
 
 def _write_report(
-    results: Mapping[str, Results], sources: Mapping[str, Points], options: Namespace
+    results: ByPreset, sources: Mapping[str, Points], options: Namespace
 ) -> dict[str, Any]:
     """Write figures, ledger and report, and return outcome and verdicts."""
     # numbers, figures, verdicts
@@ -114,22 +114,27 @@ def _write_report(
         write_csv(out / "ledger.csv", [decision.record() for decision in decisions])
 
     # the report, as a web page and as Markdown
-    sizes = {name: "{:,} × {}".format(*points.shape) for name, points in sources.items()}
+    sizes = {}
+    for name, points in sources.items():
+        n, dimension = points.shape
+        sizes[name] = f"{n:,} × {dimension}"
     about = report.About(options.again, sizes)
-    write(report.make_page(results, decisions, about), out / "report.html")
-    write(report.make_page(results, decisions, about, panels=False), out / "report.md")
+    page = report.make_page(results, decisions, about)
+    write(page, out / REPORT)
+    plain_page = report.make_page(results, decisions, about, panels=False)
+    write(plain_page, out / "report.md")
     with atomic_file(out / RUN_FILE, "The description of the run") as file:
         file.write(_describe_run(options).encode())
 
-    outcome = report.say_outcome(results, decisions)
-    print(outcome)
-    print(f"The report is {out / 'report.html'}; figures and numbers lie beside it.")
+    # what is said at the end
+    print(page.headline)
+    print(f"The report is {out / REPORT}; figures and numbers lie beside it.")
     verdicts = [
         {"statement": d.statement.number, "reading": str(d.reading), "verdict": d.verdict}
         for d in decisions
         if d.verdict != ledger.LACKS
     ]
-    return {"outcome": outcome, "verdicts": verdicts, "report": str(out / "report.html")}
+    return {"outcome": page.headline, "verdicts": verdicts, "report": str(out / REPORT)}
 
 
 def _describe_run(options: Namespace) -> str:
@@ -146,8 +151,11 @@ def _describe_run(options: Namespace) -> str:
 
 def _refuse_other_report(options: Namespace) -> None:
     """Refuse to replace the report of another run without --force."""
-    if options.force or options.records_only or not (options.out / "report.html").exists():
+    replaces_a_report = (options.out / REPORT).exists() and not options.records_only
+    if options.force or not replaces_a_report:
         return
+
+    # the same run, with other replicates perhaps
     described = options.out / RUN_FILE
     if described.is_file() and described.read_text(encoding="utf-8") == _describe_run(options):
         return
@@ -189,10 +197,13 @@ class Replicates:
 
 def choose_presets(options: Namespace) -> list[Preset]:
     """Return the presets asked for, with the overrides of the options."""
+    names = dict.fromkeys(options.presets)
+    if "all" in names:
+        names = dict.fromkeys(presets.ORDER)
     replicates = Replicates.parse(options.replicates)
-    names = presets.ORDER if "all" in options.presets else tuple(options.presets)
-    chosen = [_choose_preset(name, replicates, options) for name in dict.fromkeys(names)]
+    chosen = [_choose_preset(name, replicates, options) for name in names]
 
+    # each preset whose replicates are given is run
     known = [preset.name for preset in chosen]
     for name in replicates.of:
         if name not in known:
@@ -201,9 +212,11 @@ def choose_presets(options: Namespace) -> list[Preset]:
 
 
 def _choose_preset(name: str, replicates: Replicates, options: Namespace) -> Preset:
+    """Return a preset with the overrides of the options."""
     preset = presets.load(name)
     if options.quick:
         preset = replace(preset, **preset.quick)
+
     changed = replace(
         preset,
         replicates=replicates.choose(preset),
@@ -227,15 +240,16 @@ def _choose_shapes(asked: str, of_preset: tuple[Shape, ...]) -> tuple[Shape, ...
 
 def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
     """Return the methods to run, with the baseline; "stated" are those the paper speaks of."""
-    stated = {*preset.drawn, *find_methods(preset.name)}
     if variants == "all":
         asked = set(METHODS)
     elif variants == "stated":
-        asked = stated
+        asked = {*preset.drawn, *find_methods(preset.name)}
     else:
         asked = set(split_names(variants, "method of the paper", METHODS))
     if not asked:
         raise UserError("--variants names no method: give names separated by commas, or all.")
+
+    asked.add(BASELINE)
     if preset.measure == "seconds":
         asked -= set(POOLED)
-    return tuple(name for name in METHODS if name in asked or name == BASELINE)
+    return tuple(name for name in METHODS if name in asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -48,7 +48,6 @@ class Results:
     values: Mapping[Reading, dict[str, Floats]]
     properties: Mapping[str, Floats] = field(default_factory=dict)
     made_with: tuple[str, ...] = ()
-    libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -129,6 +128,10 @@ class Results:
         return records
 
 
+ByPreset: TypeAlias = Mapping[str, Results]
+"""The results of presets, by their names."""
+
+
 def _standard_error(values: Floats) -> Floats:
     """Return the standard error over replicates; NaN of one."""
     n = len(values)
@@ -155,9 +158,14 @@ def compare_means(first: Floats, second: Floats, paired: bool = False) -> tuple[
 
 def correct(p_values: Floats) -> Floats:
     """Return Holm's step-down adjusted p-values, in the shape of the given ones; NaN stays NaN."""
-    adjusted = np.full_like(p_values, np.nan)
+    # those that are known, from the smallest; NaN come last
     known = int(np.sum(~np.isnan(p_values)))
-    places = np.argsort(p_values, axis=None)[:known]  # NaN come last
+    places = np.argsort(p_values, axis=None)[:known]
+
+    # the i-th smallest of N is multiplied by N − i + 1, and none is below the one before it
     scaled = p_values.flat[places] * np.arange(known, 0, -1)
-    adjusted.flat[places] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    increasing = np.maximum.accumulate(scaled)
+
+    adjusted = np.full_like(p_values, np.nan)
+    adjusted.flat[places] = np.minimum(increasing, 1.0)
     return adjusted

@@ -72,8 +72,10 @@ def digest_code(package: Path = PACKAGE) -> str:
         if path.is_file():
             files = [path]
         for file in files:
-            found.update(file.relative_to(package).as_posix().encode() + b"\0")
-            found.update(file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+            name = file.relative_to(package).as_posix()
+            content = file.read_bytes().replace(b"\r\n", b"\n")
+            found.update(name.encode() + b"\0")
+            found.update(content + b"\0")
     return found.hexdigest()[:16]
 
 
@@ -114,12 +116,16 @@ class Plan:
         names = [name_reading(reading) for reading in self.readings]
         return list(itertools.product(range(self.preset.replicates), names))
 
-    def results(self, settings: Record, records: Mapping[Key, Record]) -> Results:
+    def results(self, records: Mapping[Key, Record]) -> Results:
         """Return what the records say."""
         mine = [records[key] for key in self.keys]
+
+        # what no reading changes
         anywhere = [record for record in mine if record["reading"] == ANY]
         shared = _stack(anywhere, "values")
+        properties = _stack(anywhere, "properties")
 
+        # all methods under each reading, in the order in which they were asked for
         values = {}
         for reading in self.preset.readings:
             of_reading = [record for record in mine if record["reading"] == str(reading)]
@@ -127,15 +133,7 @@ class Plan:
             values[reading] = {method: found[method] for method in self.methods if method in found}
 
         made_with = tuple(dict.fromkeys(record["made_with"] for record in mine))
-        return Results(
-            self.preset,
-            self.methods,
-            self.seed,
-            values,
-            _stack(anywhere, "properties"),
-            made_with,
-            settings["libraries"],
-        )
+        return Results(self.preset, self.methods, self.seed, values, properties, made_with)
 
 
 def name_reading(reading: Reading | None) -> str:
@@ -186,7 +184,7 @@ def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Resu
 
     if find_missing(plan, records):
         return None
-    return plan.results(settings, records)
+    return plan.results(records)
 
 
 def find_missing(plan: Plan, records: Mapping[Key, Record]) -> list[Key]:
@@ -215,24 +213,26 @@ def gather(plan: Plan, out: Path) -> Results:
         )
 
     (path,) = matching
-    settings, records = read(path)
+    _, records = read(path)
     missing = find_missing(plan, records)
     if missing:
         raise UserError(
             f"{path} lacks {len(missing)} of {len(plan.keys)} records: run them without "
             "--report-only, or ask for fewer with --replicates."
         )
-    return plan.results(settings, records)
+    return plan.results(records)
 
 
 def read(path: Path) -> tuple[Record, dict[Key, Record]]:
     """Return the settings and the records of a file."""
     try:
-        settings, *records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-        return settings, {(record["replicate"], record["reading"]): record for record in records}
+        lines = path.read_text(encoding="utf-8").splitlines()
+        settings, *records = map(json.loads, lines)
+        keyed = {(record["replicate"], record["reading"]): record for record in records}
     except (ValueError, KeyError, TypeError) as error:
         msg = f"{path} is no file of records, or it is damaged ({error}): remove it and run again."
         raise UserError(msg) from error
+    return settings, keyed
 
 
 def _to_text(value: Record) -> str:
@@ -260,6 +260,7 @@ class Task:
             _end_with(self.parent)
         if self.deadline is not None and time.time() > self.deadline:
             return []
+
         plan = self.plan
         points = _load(plan.preset.data, plan.data_dir)
         one = Replicate(plan.preset, points, plan.methods, plan.seed, self.number, plan.device)
@@ -292,12 +293,14 @@ def _make_records(
     if jobs > 1:
         parent = os.getpid()
 
+    # a task for each replicate that lacks some reading
     tasks = []
     for number in range(plan.preset.replicates):
         missing = tuple(r for r in plan.readings if (number, name_reading(r)) not in records)
         if missing:
             tasks.append(Task(plan, number, missing, deadline, parent))
 
+    # in this process, or in as many as there are jobs
     if jobs == 1:
         with threadpool_limits(1):
             yield from (task.run() for task in tasks)

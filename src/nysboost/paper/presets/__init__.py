@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
@@ -48,6 +49,17 @@ class Reading:
         return f"V {self.residual}; V1, V2 {self.validation}"
 
 
+NOT_SETTINGS = (
+    "title",
+    "replicates",
+    "figures",
+    "quick",
+    "residual_shapes",
+    "validation_shapes",
+)
+"""Fields of a preset on which the numbers of one replicate do not depend."""
+
+
 @dataclass(frozen=True)
 class Preset:
     """One experiment: data, kernel, settings and what its figure draws.
@@ -87,11 +99,10 @@ class Preset:
     @property
     def readings(self) -> tuple[Reading, ...]:
         """The readings of the validation sets that are run."""
-        return tuple(
-            Reading(residual, validation)
-            for validation in self.validation_shapes
-            for residual in self.residual_shapes
-        )
+        readings = []
+        for validation in self.validation_shapes:
+            readings += [Reading(residual, validation) for residual in self.residual_shapes]
+        return tuple(readings)
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -102,19 +113,15 @@ class Preset:
     @property
     def drawn(self) -> tuple[str, ...]:
         """All methods that the paper's figures draw, each once."""
-        return tuple(dict.fromkeys(m for methods in self.figures.values() for m in methods))
+        methods = itertools.chain(*self.figures.values())
+        return tuple(dict.fromkeys(methods))
 
     def settings(self) -> dict[str, Any]:
         """Return what the numbers of one replicate depend on: not how many there are."""
-        left_out = {
-            "title",
-            "replicates",
-            "figures",
-            "quick",
-            "residual_shapes",
-            "validation_shapes",
-        }
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
+        settings = asdict(self)
+        for name in NOT_SETTINGS:
+            del settings[name]
+        return settings
 
 
 def load(name_or_file: str) -> Preset:
@@ -136,15 +143,17 @@ def parse(text: str, name: str, where: str) -> Preset:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"The preset file {where} is not TOML: {error}.") from error
 
+    # keys and types
     figures = _read_figures(table.pop("figure", []), where)
     values = _check_values(table, where)
     values["quick"] = _check_values(values.get("quick", {}), f"[quick] of {where}")
-
     required = [f.name for f in fields(Preset) if f.default is f.default_factory is MISSING]
-    missing = [key for key in required if key not in values and key != "name"]
+    required.remove("name")
+    missing = [key for key in required if key not in values]
     if missing:
         raise UserError(f"The preset file {where} lacks {', '.join(missing)}.")
 
+    # values
     preset = Preset(name=name, figures=figures, **values)
     _check_words("shape of V", preset.residual_shapes, SHAPES, where)
     _check_words("shape of V1 and V2", preset.validation_shapes, SHAPES, where)
@@ -159,12 +168,12 @@ def parse(text: str, name: str, where: str) -> Preset:
     return preset
 
 
-def _read_figures(panels: Sequence[Any], where: str) -> dict[str, tuple[str, ...]]:
+def _read_figures(panels: Sequence[object], where: str) -> dict[str, tuple[str, ...]]:
     """Return the methods that each panel draws, by its label."""
     figures = {}
     for panel in panels:
         match panel:
-            case {"label": str(label), "draws": list(methods)} if len(panel) == 2:
+            case {"label": str(label), "draws": list(methods), **more} if not more:
                 figures[label] = tuple(methods)
             case _:
                 needs = "it needs label and draws, a text and a list of methods."
@@ -194,15 +203,19 @@ _TYPES: dict[str, set[type]] = {
 
 def _check_values(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the values of a table whose keys and types are those of the fields of a preset."""
-    known = {f.name: str(f.type) for f in fields(Preset) if f.name not in ("name", "figures")}
+    known = {field.name: str(field.type) for field in fields(Preset)}
+    del known["name"], known["figures"]
+
     checked: dict[str, Any] = {}
     for key, value in table.items():
         if key not in known:
             raise UserError(f"{where} has a wrong key. {unknown('key', key, known)}")
 
+        # a list, or one value, of the field's type
         annotation = known[key]
         is_list = isinstance(value, list)
-        types = {type(one) for one in (value if is_list else [value])}
+        values = value if is_list else [value]
+        types = {type(one) for one in values}
         if is_list != annotation.startswith("tuple") or not types <= _TYPES[annotation]:
             raise UserError(f"{where} gives {key} the value {value!r}, which is of the wrong kind.")
         if annotation == "int" and value < 1:
