@@ -2,9 +2,9 @@
 scikit-learn's Nystroem with better landmarks
 =============================================
 
-`nysboost.Nystroem` takes what `sklearn.kernel_approximation.Nystroem` takes. The one line that
-changes is the import. scikit-learn takes random rows as landmarks, `method="joint"` optimises
-their positions.
+`nysboost.Nystroem` has the parameters of `sklearn.kernel_approximation.Nystroem`, so that only the
+import changes. scikit-learn uses random rows as landmarks; `method="joint"` optimises their
+positions.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ X, y = load_digits(return_X_y=True)
 gamma = 1 / (X.shape[1] * X.var())
 
 # %%
-# The same pipeline with both, for several numbers of landmarks, and three seeds of each.
+# The same pipeline with both, for several numbers of landmarks and three seeds.
 SIZES = (10, 20, 40, 80, 160)
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=1000, random_state=0)
 
@@ -41,7 +41,7 @@ theirs = np.array([accuracy(kernel_approximation.Nystroem, c) for c in SIZES])
 ours = np.array([accuracy(nb.Nystroem, c) for c in SIZES])
 
 # %%
-# The fewer landmarks there are, the more their positions matter.
+# With fewer landmarks, their positions matter more.
 figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
 curves = (("scikit-learn's Nystroem", theirs, "#777777"), ("nysboost.Nystroem", ours, "#EE7733"))
 for name, values, colour in curves:

@@ -2,9 +2,9 @@
 Landmarks at optimised positions
 ================================
 
-Landmarks need not be rows. `method="joint"` starts from cluster centres and optimises all
-positions by gradient, for the smallest error of the whole matrix. The data here lie in the
-plane, so that the landmarks can be drawn.
+Landmarks need not be rows. `method="joint"` starts from cluster centres and minimises the error
+of the matrix over all positions, by gradient. These data are in the plane, so that we can draw
+the landmarks.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,8 @@ kernel = nb.Gaussian(sigma=0.35)
 LANDMARKS = 24
 
 # %%
-# As many landmarks chosen in three ways: random rows, cluster centres, optimised points.
+# The same number of landmarks, chosen in three ways: random rows, cluster centres, and optimised
+# points.
 placed = {
     name: nb.approximate(X, method, kernel, n_components=LANDMARKS, random_state=0)
     for name, method in {"random rows": "uniform", "k-means": "kmeans", "joint": "joint"}.items()
@@ -26,7 +27,7 @@ placed = {
 
 # %%
 # The error of each approximation, row by row: the residual's diagonal, k(x, x) − K̂(x, x),
-# which is zero where a row is represented exactly.
+# which is zero if a row is represented exactly.
 figure, panels = plt.subplots(1, 3, figsize=(8, 2.9), layout="constrained", sharey=True)
 missed = {name: np.maximum(1 - found.diag(), 1e-6) for name, found in placed.items()}
 top = max(values.max() for values in missed.values())

@@ -3,7 +3,7 @@ Error against landmarks, for every family
 =========================================
 
 One method of each family, on the same data with the same kernel. The limit is the truncated
-eigendecomposition: nothing of that rank can be better.
+eigendecomposition: no matrix of that rank has a smaller error.
 """
 
 import matplotlib.pyplot as plt
@@ -43,7 +43,7 @@ def error(method, c):
 errors = {method: [error(method, c) for c in SIZES] for method in METHODS}
 
 # %%
-# The names are in the order of the lines at their right ends, the worst first.
+# The names are in the order of the lines at their right ends, the largest error first.
 figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
 for method, (label, colour, style) in METHODS.items():
     axes.plot(SIZES, errors[method], style, color=colour, label=label, ms=5)
@@ -59,5 +59,4 @@ axes.set_title("800 digits, Gaussian kernel as wide as the median distance")
 plt.show()
 
 # %%
-# For a number of landmarks, `joint` is the nearest to the limit. Mixtures and random features
-# are cheaper and less accurate.
+# `joint` is the closest to the limit. Mixtures and random features are cheaper and less accurate.

@@ -36,11 +36,11 @@ def column_norms(mixture):
 
 
 # %%
-# 1. The first learner stands on columns drawn at random, mostly from the large group. The colour
+# 1. The first learner uses random columns, mostly from the large group. The colour
 #    of a row is the norm of its column in the residual.
-# 2. V is drawn among the columns never used.
+# 2. V is drawn among the unused columns.
 # 3. Its residual is clustered; the columns of the next learner are where the residual differs.
-# 4. The mixture of both misses less.
+# 4. The mixture of both has a smaller error.
 figure, panels = plt.subplots(2, 2, figsize=(7, 5.8), layout="constrained", sharey=True)
 residual = column_norms(first)
 colours = {"cmap": "viridis_r", "vmin": 0, "vmax": residual.max(), "s": 8}

@@ -2,9 +2,9 @@
 Digits: landmarks trained on the labels
 =======================================
 
-Landmarks that approximate the kernel matrix do not use the labels. With `method="target"`
-landmarks, and a metric before the kernel, are optimised to predict them.
-`nysboost.NystroemClassifier` is built on them.
+Landmarks that approximate the kernel matrix do not use the labels. With `method="target"`,
+landmarks and a metric are trained to predict them. `nysboost.NystroemClassifier` uses such
+landmarks.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=1000, random_state=0)
 
 # %%
-# As many landmarks in the same pipeline: scikit-learn's random rows; `joint`, optimised for the
-# matrix; and landmarks trained on the labels.
+# The same number of landmarks in the same pipeline: scikit-learn's random rows; `joint`, optimised
+# for the matrix; and landmarks trained on the labels.
 gamma = 1 / (X.shape[1] * X.var())
 features = {
     "random rows": kernel_approximation.Nystroem(gamma=gamma, n_components=50, random_state=0),
@@ -47,4 +47,4 @@ for axes, (name, each) in zip(panels, features.items(), strict=True):
 plt.show()
 
 # %%
-# Half of each set of 50 landmarks is shown. All three have as many features.
+# The figure shows half of each set of 50 landmarks. All three have the same number of features.

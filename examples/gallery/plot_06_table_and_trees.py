@@ -2,8 +2,8 @@
 Regression on a table, against gradient-boosted trees
 =====================================================
 
-`nysboost.NystroemRegressor` finds a metric along with its landmarks: a linear map of the inputs
-in front of the kernel. On smooth functions it then needs far fewer rows than trees.
+`nysboost.NystroemRegressor` learns a metric, a linear map of the inputs before the kernel. On
+smooth functions it needs far fewer rows than trees.
 """
 
 import matplotlib.pyplot as plt
@@ -34,8 +34,8 @@ for name, make in models.items():
         errors[name].append(np.sqrt(np.mean(residual**2)))
 
 # %%
-# Left: the error on new rows against the number of training rows; no model can be below the
-# noise, 1. Right: by how much the error grows when a feature is shuffled.
+# Left: the error on new rows against the number of training rows; the noise is 1. Right: the share
+# of each feature in the total increase in error, when features are shuffled.
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
 for (name, values), colour in zip(errors.items(), ("#0077BB", "#777777", "#EE7733"), strict=True):
     left.plot(SIZES, values, "o-", color=colour, label=name)
@@ -53,5 +53,5 @@ right.set_xticks(np.arange(1, 11))
 plt.show()
 
 # %%
-# The five noise features have an importance near 0. Where y jumps at thresholds, trees are as good
-# and faster: compare both on a table of your own with ``nysboost learn``.
+# The five noise features have an importance near 0. If y jumps at thresholds, trees are as good and
+# faster: compare both on your own table with ``nysboost learn``.

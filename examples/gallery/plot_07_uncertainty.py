@@ -3,7 +3,7 @@ Uncertainty, near the data and far from them
 ============================================
 
 `NystroemRegressor.predict(X, return_std=True)` returns a mean and a standard deviation. The
-deviation is calibrated on held-out rows, and grows where there are no rows.
+deviation is calibrated on held-out rows, and grows far from the rows.
 """
 
 import matplotlib.pyplot as plt
@@ -16,13 +16,13 @@ x = np.concatenate([rng.uniform(-4, -0.5, 120), rng.uniform(1.5, 4, 80)])
 y = np.sin(4 * x) * np.cos(x) + 0.15 * rng.normal(size=len(x))
 
 # %%
-# The gap in the middle and the ends have no data.
+# There are no data in the middle and at the ends.
 model = nb.NystroemRegressor(50, random_state=0).fit(x[:, None], y)
 grid = np.linspace(-6.5, 6.5, 400)
 mean, deviation = model.predict(grid[:, None], return_std=True)
 
 # %%
-# ±1.96 deviations covered 95 % of the rows that were held out in fitting.
+# ±1.96 standard deviations covered 95 % of held-out rows.
 figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
 axes.fill_between(
     grid, mean - 1.96 * deviation, mean + 1.96 * deviation, color="#EE7733", alpha=0.25, lw=0

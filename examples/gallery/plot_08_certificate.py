@@ -17,7 +17,7 @@ X = np.random.default_rng(0).normal(size=(4000, 3))
 kernel = nb.Gaussian(sigma=1.5)
 
 # %%
-# Intervals from more and more kernel values. The matrix has 16 million.
+# Intervals from an increasing number of kernel values. The matrix has 16 million.
 approx = nb.approximate(X, "kmeans", kernel, n_components=60, random_state=0)
 truth = approx.relative_error()
 BUDGETS = (30_000, 100_000, 300_000, 1_000_000, 3_000_000)
@@ -25,7 +25,7 @@ certificates = [approx.certificate(0.95, n_entries=n, random_state=0) for n in B
 print(certificates[-1])
 
 # %%
-# And the other way round: landmarks for a tolerance.
+# The reverse: landmarks for a tolerance.
 TOLERANCES = (0.1, 0.03, 0.01, 0.003)
 reached = [nb.approximate(X, "kmeans", kernel, tol=tol, random_state=0) for tol in TOLERANCES]
 
@@ -51,4 +51,4 @@ right.set_ylim(0.0017, None)
 plt.show()
 
 # %%
-# No approximation lies above its tolerance, and none lies far below.
+# No error is above its tolerance, and none is far below.

@@ -2,8 +2,8 @@
 More rows than memory: from disk to disk
 ========================================
 
-Rows may stay on disk, and so may their features. `max_memory` bounds the working memory
-beside them. Here the largest memory that NumPy had in use is measured.
+Rows and their features may stay on disk. `max_memory` limits the working memory. Here we measure
+the largest memory that NumPy uses.
 """
 
 import tempfile
@@ -43,14 +43,14 @@ for budget in budgets:
     tracemalloc.stop()
 
 # %%
-# The features are a memory map, of which nothing is in memory until it is asked for.
+# The features are a memory map: its values are read when they are used.
 whole = features.nbytes / MEGABYTE
 print(type(features).__name__, features.shape, f"{whole:.0f} MB on disk")
 del features, rows
 folder.cleanup()
 
 # %%
-# What was held never exceeds the budget, whatever the size of the file.
+# The memory never exceeds the limit, whatever the size of the file.
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 at = np.arange(len(budgets))
 axes.bar(at, peaks, width=0.6, color="#EE7733", label="held at most")

@@ -2,7 +2,7 @@
 Kernel PCA, and its pre-images
 ==============================
 
-`nysboost.KernelPCA` finds the components from the features of any method: n×n is never formed.
+`nysboost.KernelPCA` computes components from the features of any method, without an n×n matrix.
 With ``fit_inverse_transform`` it learns pre-images, which remove noise.
 """
 
@@ -25,7 +25,7 @@ pca = nb.KernelPCA(
 cleaned = pca.inverse_transform(pca.transform(test))
 
 # %%
-# Digits that it has not seen: as they were, with noise, and back from twelve components.
+# New digits: the original, with noise, and reconstructed from twelve components.
 clean = X[1500:]
 before, after = (np.sqrt(np.mean((rows - clean) ** 2)) for rows in (test, cleaned))
 figure, panels = plt.subplots(3, 10, figsize=(9, 3.1), layout="constrained")
@@ -38,4 +38,4 @@ for axes_row, rows, label in zip(panels, (clean, test, cleaned), labels, strict=
 plt.show()
 
 # %%
-# Twelve components hold most of the digits and little of the noise.
+# Twelve components contain most of the digits and little of the noise.

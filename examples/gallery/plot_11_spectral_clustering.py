@@ -2,9 +2,8 @@
 Spectral clustering of a photograph
 ===================================
 
-Every pixel is a row: its colour and its place. 17,000 rows would make a matrix of 290 million
-entries; `nysboost.SpectralClustering` needs the features of 150 landmarks and two passes over
-them.
+Every pixel is a row: its colour and its position. The matrix of 17,000 rows would have 290 million
+entries; `nysboost.SpectralClustering` uses the features of 150 landmarks and passes over them twice.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +16,7 @@ photo = load_sample_image("flower.jpg")[::4, ::4] / 255
 height, width, _ = photo.shape
 
 # %%
-# Colour counts more than place.
+# Colour has a larger weight than position.
 i, j = np.indices((height, width))
 place = np.stack([i, j], axis=-1) / width
 X = np.concatenate([photo, 0.35 * place], axis=-1).reshape(-1, 5)

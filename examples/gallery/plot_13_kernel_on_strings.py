@@ -3,8 +3,7 @@ Your own kernel, on strings
 ===========================
 
 A kernel is any function ``k(X, Y)`` that returns the matrix of all values at once. The rows
-need not be vectors: here they are numbers of words in a list, and the kernel looks the words
-up.
+need not be vectors. Here they are positions in a list of words, and the kernel looks up the words.
 """
 
 import matplotlib.pyplot as plt
@@ -50,8 +49,8 @@ def shared_pairs(X, Y):
 
 
 # %%
-# Everything else works as with any kernel: errors, eigenvectors, principal components. There is
-# no derivative, so landmarks are words.
+# Errors, eigenvectors and principal components work as with any kernel. The kernel has no
+# derivative, so landmarks are words.
 numbers = np.arange(len(words))[:, None]
 approx = nb.approximate(numbers, "joint", shared_pairs, n_components=40, random_state=0)
 print(f"error {approx.relative_error():.3f};", "some landmarks:",

@@ -3,8 +3,8 @@ The paper's simulation
 ======================
 
 Section 3.1 of *Boosting Nyström Method*: 1000 points from a standard normal distribution in the
-plane, a Gaussian kernel with σ = 1, learners of m = k = 10 columns. A small version of what
-``nysboost reproduce simulation`` runs with 100 replicates and its tests of significance.
+plane, a Gaussian kernel with σ = 1, learners of m = k = 10 columns. This is a small
+version of ``nysboost reproduce simulation``, which has 100 replicates and significance tests.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ METHODS = {
 }
 
 # %%
-# A run of twelve learners has the shorter runs inside it: ``error_path`` is the error with 1, 2, …
+# A run of twelve learners contains the shorter runs: ``error_path`` has the errors with 1, 2, …
 # learners.
 learners = np.arange(1, N_LEARNERS + 1)
 errors = {method: np.zeros((REPLICATES, N_LEARNERS)) for method in METHODS}
@@ -40,8 +40,8 @@ for r in range(REPLICATES):
         values[r] = run.error_path()
 
 # %%
-# Left, the mixtures that the paper compares. Right, the best of them beside the same columns in
-# a joint core, and the SVD optimum of as many columns.
+# Left: the mixtures that the paper compares. Right: the best of them, a joint core on the same
+# columns, and the smallest possible error with this number of columns.
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
 for method, (colour, style) in METHODS.items():
     values = errors[method].mean(axis=0)
@@ -60,5 +60,5 @@ right.legend(frameon=False, loc="lower left")
 plt.show()
 
 # %%
-# Boosting with ridge weights is ahead of the ensembles, as the paper says. That the same
-# columns have a far smaller error in one joint core, it does not say.
+# Boosting with ridge weights has a smaller error than the ensembles, as the paper says. One joint
+# core on the same columns has a far smaller error; the paper does not consider it.

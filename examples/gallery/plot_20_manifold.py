@@ -3,8 +3,8 @@ Unrolling a manifold
 ====================
 
 Twenty thousand points lie on a rolled-up sheet. The leading eigenvectors of the normalised kernel
-matrix, Laplacian eigenmaps, recover the sheet's own coordinate. Exact ones would need a matrix of
-20,000 × 20,000; through 300 landmarks (Talwalkar, Kumar and Rowley 2008) a second or two is enough.
+matrix, Laplacian eigenmaps, recover the sheet's own coordinate. The exact method would need a matrix of
+20,000 × 20,000. With 300 landmarks (Talwalkar, Kumar and Rowley 2008) it takes a second or two.
 """
 
 import matplotlib.pyplot as plt
@@ -16,9 +16,9 @@ import nysboost as nb
 X, angle = make_swiss_roll(20_000, noise=0.05, random_state=0)
 
 # %%
-# The kernel has to be narrow beside the gap between two layers of the roll: only points that
-# are near along the sheet are then similar. `SpectralClustering` keeps the eigenvectors as
-# `embedding_`; the first of them is constant.
+# The kernel has to be narrower than the gap between two layers of the roll, so that only points
+# that are near along the sheet are similar. `SpectralClustering` has the eigenvectors in
+# `embedding_`; the first one is constant.
 found = nb.SpectralClustering(
     3, gamma=0.5, method="kmeans", n_landmarks=300, n_init=1, random_state=0
 ).fit(X)
@@ -27,7 +27,7 @@ agreement = abs(spearmanr(coordinate, angle)[0])
 print(f"rank correlation of the second eigenvector with the angle: {agreement:.4f}")
 
 # %%
-# Left the roll, coloured by what the eigenvector says; right that against the true angle.
+# Left: the roll, coloured by the eigenvector. Right: the eigenvector against the true angle.
 figure = plt.figure(figsize=(9, 3.8), layout="constrained")
 roll = figure.add_subplot(121, projection="3d")
 roll.scatter(*X[::10].T, c=coordinate[::10], s=4, cmap="viridis")
