@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,18 +13,15 @@ import numpy as np
 from numpy.random import Generator
 
 from nysboost.approximation import Approximation
-from nysboost.boosting.state import Sampling
 from nysboost.boosting.variants import (
     ENSEMBLES,
     VARIANTS,
-    find_learners,
     is_variant,
-    parse_method,
     register_rule,
 )
 from nysboost.certificates.fewest_landmarks import within_tolerance
 from nysboost.features.feature_map import FeatureMap
-from nysboost.features.nystrom import Mixture, fit_learner, truncate
+from nysboost.features.nystrom import Mixture, fit_learner
 from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.core import core_on
 from nysboost.joint.method import joint
@@ -35,12 +32,17 @@ from nysboost.methods import (
     cholesky,
     cur,
     determinantal,
-    first_columns,
     fourier,
     leverage,
 )
-from nysboost.methods.block_nystrom import block_nystrom
-from nysboost.methods.contract import SIZE, Found, Method, MethodOfSize
+from nysboost.methods.contract import (
+    BlockNystrom,
+    Found,
+    Method,
+    MethodOfSize,
+    MixtureOfLearners,
+    StandardNystrom,
+)
 from nysboost.methods.nuclear_scores import nuclear_scores
 from nysboost.methods.uniform import uniform
 from nysboost.numerics.messages import unknown
@@ -59,115 +61,6 @@ JOINT_VARIANTS: tuple[str, ...] = tuple(
     if "J" in (x, y)
 )
 """The 21 names with J, the joint core, in one step or in both."""
-
-SAMPLINGS: dict[str, Sampling | None] = {
-    "uniform": None,
-    "leverage": leverage.rls,
-    "kmeans": first_columns.nearest_to_centres,
-    "rpcholesky": first_columns.by_pivots,
-}
-"""How boosting draws the columns of its first learner, by name; None is uniformly."""
-
-
-@dataclass(frozen=True)
-class StandardNystrom(Method):
-    """C W_k⁺ Cᵀ on uniform columns or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
-
-    fixed_rank: bool = False
-
-    @property
-    def uses(self) -> frozenset[str]:
-        """The number of columns, and the rank."""
-        return frozenset(("n_components", "n_columns", "rank"))
-
-    def find(self, gram: Gram, settings: Settings, rng: Generator) -> FeatureMap:
-        """Fit one learner."""
-        single = replace(settings, n_learners=1)
-        sizes = single.resolve(gram.n, validated=False, boosted=False)
-        m = sizes.n_columns
-        columns = rng.choice(gram.n, size=m, replace=False)
-        landmarks = gram.landmarks(columns)
-        if self.fixed_rank:
-            whole = fit_learner(gram, landmarks, m)
-            return truncate(gram, whole, sizes.rank)
-        return fit_learner(gram, landmarks, sizes.rank)
-
-
-MIXTURE = SIZE | {"rank"}
-VALIDATION = frozenset(("n_fit", "n_tune", "validation_shape", "row_cap", "rule"))
-BOOSTING = frozenset(
-    (
-        "n_candidates", "candidates_per_column", "residual_shape", "residual_rows",
-        "selector", "sampling", "min_gain", "callback",
-    )
-)  # fmt: skip
-RULE = {"E": frozenset(("eta",)), "R": frozenset(("nonnegative", "lambdas"))}
-"""The settings that mixtures, validation sets, boosting steps and weight rules read."""
-
-
-@dataclass(frozen=True)
-class MixtureOfLearners(Method):
-    """Σ μ_i G_i over learners of an ensemble, or of Algorithm 1, as the name says."""
-
-    name: str
-
-    @property
-    def uses(self) -> frozenset[str]:
-        """The settings of the mixture, of its rules and, if it boosts, of boosting steps."""
-        uses = MIXTURE | VALIDATION
-        if self.name not in ENSEMBLES:
-            uses |= BOOSTING
-        for letter in ENSEMBLES.get(self.name, self.name[:2]):
-            uses |= RULE.get(letter, frozenset())
-        return uses
-
-    def find_unused(self, named: Collection[str]) -> list[str]:
-        """Return the settings without effect; a rule that was given may use any of the rules'."""
-        unused = super().find_unused(named)
-        if "rule" not in named:
-            return unused
-        of_rules = frozenset.union(*RULE.values())
-        return [name for name in unused if name not in of_rules]
-
-    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Approximation:
-        """Find the learners, and combine them."""
-        if self.name in JOINT_VARIANTS:
-            settings = settings.with_sampling()
-        steps, final = parse_method(self.name, settings)
-        sampling = as_sampling(settings.sampling)
-        trajectory = find_learners(gram, settings, steps, rng, final, sampling)
-        mixture = trajectory.mixture(final)
-        return Approximation(gram, mixture, trajectory, final)
-
-
-def as_sampling(given: str | Sampling) -> Sampling | None:
-    """Return how the columns of the first learner are drawn; None is uniformly."""
-    if isinstance(given, str):
-        if given not in SAMPLINGS:
-            raise ValueError(unknown("sampling", given, SAMPLINGS))
-        return SAMPLINGS[given]
-    if callable(given):
-        return given
-    raise TypeError(
-        "sampling is a function (gram, m, rng) ↦ m row numbers, or one of the names "
-        f"{', '.join(SAMPLINGS)}, but {given!r} was given."
-    )
-
-
-@dataclass(frozen=True)
-class BlockNystrom(Method):
-    """The mean of n_learners small Nyström approximations."""
-
-    @property
-    def uses(self) -> frozenset[str]:
-        """The number of blocks and of their columns."""
-        return SIZE
-
-    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Mixture:
-        """Fit the blocks."""
-        blocks = replace(settings, rank=None)  # of full rank
-        sizes = blocks.resolve(gram.n, validated=False, boosted=False)
-        return block_nystrom(gram, sizes.n_learners, sizes.n_columns, rng)
 
 
 def _mixtures(names: Iterable[str]) -> dict[str, Method]:

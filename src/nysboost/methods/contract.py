@@ -1,19 +1,24 @@
-"""What a method is: the contract between the catalogue and every method."""
+"""What a method is, and its kinds: of a size, of one learner, of several."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from numpy.random import Generator
 
 from nysboost.approximation import Approximation
+from nysboost.boosting.state import Sampling
+from nysboost.boosting.variants import ENSEMBLES, find_learners, parse_method
 from nysboost.features.feature_map import FeatureMap
-from nysboost.features.nystrom import Mixture
+from nysboost.features.nystrom import Mixture, fit_learner, truncate
 from nysboost.gram import Gram, Landmarks
+from nysboost.methods import first_columns, leverage
+from nysboost.methods.block_nystrom import block_nystrom
 from nysboost.numerics.arrays import Indices
+from nysboost.numerics.messages import unknown
 from nysboost.settings import Settings
 
 Found: TypeAlias = Indices | Landmarks | FeatureMap | Mixture | Approximation
@@ -74,3 +79,113 @@ class MethodOfSize(Method):
             factors = ("n_columns", "n_learners")
             unused += [name for name in factors if name in named]
         return unused
+
+
+SAMPLINGS: dict[str, Sampling | None] = {
+    "uniform": None,
+    "leverage": leverage.rls,
+    "kmeans": first_columns.nearest_to_centres,
+    "rpcholesky": first_columns.by_pivots,
+}
+"""How boosting draws the columns of its first learner, by name; None is uniformly."""
+
+
+@dataclass(frozen=True)
+class StandardNystrom(Method):
+    """C W_k⁺ Cᵀ on uniform columns or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
+
+    fixed_rank: bool = False
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The number of columns, and the rank."""
+        return frozenset(("n_components", "n_columns", "rank"))
+
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> FeatureMap:
+        """Fit one learner."""
+        single = replace(settings, n_learners=1)
+        sizes = single.resolve(gram.n, validated=False, boosted=False)
+        m = sizes.n_columns
+        columns = rng.choice(gram.n, size=m, replace=False)
+        landmarks = gram.landmarks(columns)
+        if self.fixed_rank:
+            whole = fit_learner(gram, landmarks, m)
+            return truncate(gram, whole, sizes.rank)
+        return fit_learner(gram, landmarks, sizes.rank)
+
+
+MIXTURE = SIZE | {"rank"}
+VALIDATION = frozenset(("n_fit", "n_tune", "validation_shape", "row_cap", "rule"))
+BOOSTING = frozenset(
+    (
+        "n_candidates", "candidates_per_column", "residual_shape", "residual_rows",
+        "selector", "sampling", "min_gain", "callback",
+    )
+)  # fmt: skip
+RULE = {"E": frozenset(("eta",)), "R": frozenset(("nonnegative", "lambdas"))}
+"""The settings that mixtures, validation sets, boosting steps and weight rules read."""
+
+
+@dataclass(frozen=True)
+class MixtureOfLearners(Method):
+    """Σ μ_i G_i over learners of an ensemble, or of Algorithm 1, as the name says."""
+
+    name: str
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The settings of the mixture, of its rules and, if it boosts, of boosting steps."""
+        uses = MIXTURE | VALIDATION
+        if self.name not in ENSEMBLES:
+            uses |= BOOSTING
+        for letter in ENSEMBLES.get(self.name, self.name[:2]):
+            uses |= RULE.get(letter, frozenset())
+        return uses
+
+    def find_unused(self, named: Collection[str]) -> list[str]:
+        """Return the settings without effect; a rule that was given may use any of the rules'."""
+        unused = super().find_unused(named)
+        if "rule" not in named:
+            return unused
+        of_rules = frozenset.union(*RULE.values())
+        return [name for name in unused if name not in of_rules]
+
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Approximation:
+        """Find the learners, and combine them."""
+        if "J" in self.name[:2]:
+            settings = settings.with_sampling()
+        steps, final = parse_method(self.name, settings)
+        sampling = as_sampling(settings.sampling)
+        trajectory = find_learners(gram, settings, steps, rng, final, sampling)
+        mixture = trajectory.mixture(final)
+        return Approximation(gram, mixture, trajectory, final)
+
+
+def as_sampling(given: str | Sampling) -> Sampling | None:
+    """Return how the columns of the first learner are drawn; None is uniformly."""
+    if isinstance(given, str):
+        if given not in SAMPLINGS:
+            raise ValueError(unknown("sampling", given, SAMPLINGS))
+        return SAMPLINGS[given]
+    if callable(given):
+        return given
+    raise TypeError(
+        "sampling is a function (gram, m, rng) ↦ m row numbers, or one of the names "
+        f"{', '.join(SAMPLINGS)}, but {given!r} was given."
+    )
+
+
+@dataclass(frozen=True)
+class BlockNystrom(Method):
+    """The mean of n_learners small Nyström approximations."""
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The number of blocks and of their columns."""
+        return SIZE
+
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Mixture:
+        """Fit the blocks."""
+        blocks = replace(settings, rank=None)  # of full rank
+        sizes = blocks.resolve(gram.n, validated=False, boosted=False)
+        return block_nystrom(gram, sizes.n_learners, sizes.n_columns, rng)
