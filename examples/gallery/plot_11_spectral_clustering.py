@@ -3,7 +3,7 @@ Spectral clustering of a photograph
 ===================================
 
 Every pixel is a row: its colour and its position. The matrix of 17,000 rows would have 290 million
-entries; `nysboost.SpectralClustering` uses the features of 150 landmarks and passes over them twice.
+entries; `nysboost.SpectralClustering` uses the features of 150 landmarks, in two passes.
 """
 
 import matplotlib.pyplot as plt

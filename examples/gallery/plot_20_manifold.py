@@ -3,8 +3,9 @@ Unrolling a manifold
 ====================
 
 Twenty thousand points lie on a rolled-up sheet. The leading eigenvectors of the normalised kernel
-matrix, Laplacian eigenmaps, recover the sheet's own coordinate. The exact method would need a matrix of
-20,000 × 20,000. With 300 landmarks (Talwalkar, Kumar and Rowley 2008) it takes a second or two.
+matrix, Laplacian eigenmaps, recover the sheet's own coordinate. The exact method would need a
+matrix of 20,000 × 20,000. With 300 landmarks (Talwalkar, Kumar and Rowley 2008) it takes a second
+or two.
 """
 
 import matplotlib.pyplot as plt
