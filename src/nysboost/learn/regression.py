@@ -44,7 +44,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     Parameters
     ----------
     n_components : int or "auto"
-        Number of landmarks at most, of each member of a mixture; "auto" is 256, the default. More
+        Number of landmarks at most, of each member of a mixture; "auto" is 256, the default, and up
+        to 1,024 for a linear model of a table of few rows and many columns. More
         gain little, because predictions come from all rows, in leaves.
     kernel : "auto", str or Kernel
         "auto" tries Matérn 1/2 and 3/2, of many features Gaussian and Matérn 3/2;

@@ -77,6 +77,8 @@ def test_a_number_of_landmarks_bounds_those_of_a_wide_table_too():
     X, y, _, _ = counts(0, n=100, d=200)
     model = nb.NystroemRegressor(20, random_state=0).fit(X, y)
     assert model.n_components_ <= 20
+    linear = nb.NystroemRegressor(20, kernel="linear", random_state=0).fit(X[:, :30], y)
+    assert len(linear.candidates_) > 0
 
 
 def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enough():

@@ -215,6 +215,7 @@ class Variables:
 
     def unpack(self, x: Array) -> Point:
         """Return the point of a vector, with log γ within its bounds."""
+        # in the order in which they were packed
         xp = namespace(x)
         size = self.n_landmarks * self.n_features
         landmarks = xp.reshape(x[:size], (self.n_landmarks, self.n_features))
@@ -287,6 +288,7 @@ def minimise_loss(
 
     Bike has .0006 after 300 steps, and .012 with L-BFGS.
     """
+    # the gradient of batches, by the variables of the candidate
     xp = namespace(start.U)
     c, q = start.U.shape
     variables = Variables(c, q, tuple(start.A.shape), mapped)

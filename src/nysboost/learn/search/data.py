@@ -82,7 +82,7 @@ class Data:
             weights = table.weights
             groups = table.groups
 
-        # held-out rows, and as many others as memory holds
+        # held-out rows, and as many others as memory holds; weights have the mean 1
         others = max(1, _rows_that_fit(rows.n_features, budget))
         chosen = hold_out(rows.n, others, groups, cv, rng)
         if weights is not None:
@@ -188,6 +188,8 @@ class Data:
         """Return data of at most so many training and held-out rows, of one split."""
         if len(self.order) <= most:
             return self
+
+        # rows of the first part, and the first of the others
         n_held = self.folds[0]
         every = np.arange(len(self.order))
         held = every[:n_held][:most]
@@ -222,6 +224,7 @@ class Data:
         scale: Scale | None = None,
     ) -> TrainingRows:
         """Return some of the rows in memory, scaled if a scale is given."""
+        # rows, and targets and weights where they are
         X = arrays.take(self.X, at)
         numbers = self.order[at]
         Y = arrays.like(self.Y[numbers], X)

@@ -183,6 +183,7 @@ class Leaves:
             values: Array = C @ self.w[visit.leaf, :]
             return values
 
+        # several leaves at a time
         usable = 1
         if arrays.is_numpy(U):
             usable = usable_threads(budget or Budget())
@@ -240,6 +241,7 @@ class Leaves:
 
     def _visits(self, leaf: Indices) -> Iterator[Visit]:
         """Yield rows that belong to one leaf, in blocks, and the slice of that leaf."""
+        # rows sorted by leaf
         order = np.argsort(leaf, kind="stable")
         cuts = np.flatnonzero(np.diff(leaf[order])) + 1
         if len(order) == 0:
@@ -430,6 +432,8 @@ class LeafTask:
         """Return the leaf of each row of positive weight, and a table of U, y − g(x) and ω."""
         U = map_block(self.kernel, X)
         leaf = self.tree(U)
+
+        # rows that count, in leaves that are asked for
         counts = np.ones((len(leaf), 1))
         if weights is not None:
             counts = weights
@@ -456,6 +460,8 @@ def rows_per_leaf(local: bool | int | str, rows: Rows, width: int, budget: Budge
     """
     if local is False:
         return 0
+
+    # of a device the free memory, of which a kernel matrix takes twice as much
     accelerated = on_device(rows.template)
     room = budget.bytes
     matrices = 16

@@ -110,6 +110,7 @@ def make_candidates(
 
     `place`, called `name`, chooses landmarks that are not trained on y.
     """
+    # the kernel that is asked for
     automatic = isinstance(kernel, str) and kernel == "auto"
     made: Any = kernel
     if isinstance(kernel, str) and not automatic:
@@ -119,20 +120,24 @@ def make_candidates(
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
 
+    # a linear model alone
     if isinstance(made, Linear) and metric == "auto" and place is None:
         request = Request(None, metric, scale, rows.n, rows.n_features)
         return _linear(request, request.scalings("standard"))
 
+    # landmarks of a method, at a bandwidth that held-out rows choose
     unit = None if automatic else _unit_bandwidth(made)
     request = Request(unit, metric, scale, rows.n, rows.n_features)
     if place is not None:
         return [_untrained(unit or UNIT_GAUSSIAN, place, name, request)]
 
-    # trained landmarks and metrics, and two models without training for targets nearly linear
+    # without training, for targets that are nearly linear: random landmarks, and a linear model
     baseline = _untrained(UNIT_GAUSSIAN, uniform_landmarks, "uniform", request)
-    linear = []
+    linear: Groups = []
     if request.few and request.wide:
         linear = _linear(request, request.scalings("none", "standard"))
+
+    # landmarks and metric trained on y, and the same with codes, for steps and spikes
     return [*_trained(request), *_with_codes(request), *linear, baseline]
 
 
@@ -186,6 +191,7 @@ def _wide_candidates(request: Request) -> list[Candidate]:
     candidates = []
     spaces = request.scalings("none", "standard")
 
+    # 64 principal components, of columns in proportion and at unit spread
     if request.general == "full":
         kernel = request.kernel or UNIT_GAUSSIAN
         for space in spaces:
@@ -193,6 +199,7 @@ def _wide_candidates(request: Request) -> list[Candidate]:
             name = f"components, {space}"
             candidates.append(Candidate(kernel, "full", name, components, mapped_landmarks=True))
 
+    # a scale for each feature
     enough_rows = request.n_features <= request.n_rows
     if request.narrow != "full" and (enough_rows or not candidates):
         space = spaces[-1]
@@ -221,6 +228,7 @@ def _linear(request: Request, spaces: list[str]) -> Groups:
     A Gaussian kernel much wider than the rows is linear on them, and with as many landmarks as
     rows, or as columns, its ridge regression is that of the columns.
     """
+    # landmarks that span the rows
     enough = min(request.n_rows, request.n_features + 1, tuning.LINEAR_LANDMARKS)
     inverse = 1 / (tuning.LINEAR_BANDWIDTH * request.n_features**0.5)
     scaled = Candidate(

@@ -91,6 +91,8 @@ class Sizes:
     def of(cls, data: Data, c: int, leaf_rows: int) -> Sizes:
         """Return the sizes for c landmarks at most; with leaves fewer are enough."""
         few = tuning.PILOT_LANDMARKS
+
+        # folds: as many landmarks in first steps as in the end
         if data.uses_folds:
             distinct = np.unique(to_host(data.X), axis=0)
             c = min(c, len(distinct))
@@ -98,6 +100,7 @@ class Sizes:
             in_folds = min(trained, 2 * few)
             return cls(c, in_folds, in_folds, trained, leaf_rows)
 
+        # one held-out part: first steps with few landmarks
         c = min(c, len(data.order))
         trained = c
         if leaf_rows:
@@ -186,8 +189,10 @@ def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
     """
     if len(groups) == 1:  # it was asked for
         return groups
+    # which of the two there may be
     many = count_numeric(data.X) > tuning.WIDE
     fewer = c < min(tuning.LANDMARKS, data.rows.n)
+
     fitting = []
     for group in groups:
         one = group[0]
@@ -196,7 +201,7 @@ def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
         if (one.codes and many) or (one.linear and too_large):
             continue
         fitting.append(group)
-    return fitting
+    return fitting or groups
 
 
 class Pilot(NamedTuple):
@@ -226,9 +231,11 @@ class Search:
     def announce(self, groups: Groups) -> None:
         """Tell the progress how much work there is, in units of first steps."""
         n_candidates = sum(len(group) for group in groups)
+
+        # the long descent, or the other folds and all rows
         after = tuning.STEPS / tuning.FIRST_STEPS
         if self.data.uses_folds:
-            after = len(self.data.folds)  # the other folds, and all rows
+            after = len(self.data.folds)
         self.work.begin(2 * n_candidates + len(groups) * (after + 1))
 
     def select(self, group: Sequence[Candidate]) -> Pilot:
@@ -239,9 +246,12 @@ class Search:
         """
         pilots = []
         for candidate in group:
+            # landmarks and metric, from few rows
             c = self.sizes.landmarks(candidate, self.sizes.n_first)
             prepared = Prepared.of(candidate, self.data)
             trial = CandidateTrial.first_steps(prepared, sample_rows(c), c, self.work)
+
+            # leaves of these rows
             has_leaves = self.sizes.leaf_rows > 0 and candidate.trained
             if has_leaves and not self.data.uses_folds:
                 leaves = trial.score_leaves(tuning.RHOS, self.sizes.leaf_rows)
@@ -277,6 +287,7 @@ class Search:
         width = 0
         rhos = tuning.RHOS
         for trial in trials:
+            # as many rows in a leaf as memory allows beside the leaves before
             wider = width + trial.n_mapped + self.data.n_outputs
             fitting = rows_per_leaf("auto", self.data.rows, wider, self.data.budget)
             most = min(self.sizes.leaf_rows, fitting)
@@ -286,6 +297,7 @@ class Search:
                 rhos = np.array([leaves.rho])
                 width = wider
 
+            # errors for reports
             for prediction in trial.predictions:
                 self.notes.append((prediction.name, trial.data.error(prediction.mean)))
             name, error = self.notes[-1]

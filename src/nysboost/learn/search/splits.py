@@ -39,6 +39,7 @@ class HeldOut(NamedTuple):
         """Return the choice without the rows that are dropped, shape (n,)."""
         kept = ~dropped[self.order]
         ends = np.cumsum([0, *self.folds])
+        # the sizes of the folds without them
         n_kept = np.cumsum([0, *kept])
         sizes = np.diff(n_kept[ends])
         folds = tuple(sizes[sizes > 0].tolist())
@@ -118,6 +119,8 @@ def _folds(
     """Hold out folds of few rows in turn, as many as make enough held-out rows."""
     if n < 2:
         return HeldOut(np.arange(n), (0,))
+
+    # groups in random order, as many as memory holds
     if groups is None:
         groups = np.arange(n)
     shuffled = ShuffledGroups.of(groups, rng)
@@ -128,6 +131,8 @@ def _folds(
     sizes_of_groups = np.diff(ends, prepend=0)
     parts = np.array_split(sizes_of_groups, min(FOLDS, len(ends)))
     sizes = [int(part.sum()) for part in parts]
+
+    # of larger folds fewer are enough
     n_folds = -(-tuning.HELD_OUT[0] // max(held, 1))
     order = shuffled.order[: ends[-1]]
     return HeldOut(order, tuple(sizes[:n_folds]))

@@ -136,9 +136,12 @@ class CandidateTrial:
         that of the first one, and the others begin anew.
         """
         first_split, *other_splits = prepared.data.splits
+
+        # one held-out part: the long descent, with more landmarks and rows
         if not prepared.data.uses_folds and prepared.candidate.trained:
             first = prepared.grow(first, c, first_split, tuning.STEPS, work)
 
+        # the other folds, if there are any
         others = [prepared.fit(split, c, work) for split in other_splits]
         return cls.of(prepared, [first, *others])
 
@@ -146,6 +149,8 @@ class CandidateTrial:
     def of(cls, prepared: Prepared, solutions: Sequence[Solution]) -> CandidateTrial:
         """Fit weights to the solution of each fold, and predict its held-out rows."""
         data = prepared.data
+
+        # features, and sums over the training rows of each fold
         maps = [solution.features(prepared.scale) for solution in solutions]
         parts = []
         for features, split, solution in zip(maps, data.splits, solutions, strict=True):
@@ -158,6 +163,7 @@ class CandidateTrial:
             for features, part in zip(maps, parts, strict=True)
         ]
 
+        # what they predict for the held-out rows
         mean = np.concatenate(
             [to_host(model.predict(part.F)) for model, part in zip(models, parts, strict=True)]
         )
@@ -230,11 +236,14 @@ class CandidateTrial:
         data = self.data
         solution = self._descend_with_all(c, work)
         features = solution.features(self.prepared.scale)
+
+        # no weight: the features alone, for a logistic regression on them
         if not shares.any():
             mean = 0 * self.models[0].mean
             w = 0 * features.normalization[:1, :].T + mean
             return Member(LinearPredictor(features, mean, w), 0.0, data.codes)
 
+        # the landmarks' weights from all rows, and leaves if they are in the mixture
         gamma = solution.gamma * self.multiple
         model = LinearModel.fit(features, data.moments(features), gamma)
         weight = float(shares.sum())
@@ -246,8 +255,12 @@ class CandidateTrial:
     def _descend_with_all(self, c: int, work: Progress) -> Solution:
         """Return the solution with all rows; after folds, the first one extended to c landmarks."""
         first = self.folds[0].solution
+
+        # a tenth of many rows more would change little
         if not self.data.uses_folds:
             return first
+
+        # all of few rows matter
         every = np.arange(len(self.data.order))
         all_rows = Split(every, every)
         if not self.candidate.trained:
@@ -257,9 +270,13 @@ class CandidateTrial:
     def _fit_leaves(self, score: LeafScore, model: LinearModel, gamma: float) -> Leaves:
         """Return leaves of all rows."""
         data = self.data
+
+        # the tree of the rows in memory
         kernel = leaf_kernel(data, model)
         U = map_block(kernel, data.X)
         tree = data.cut(U, score.most)
+
+        # leaves without rows, with a metric if it is not the model's
         own = kernel
         if kernel is model.kernel:
             own = kernel.with_metric(None)
@@ -267,6 +284,7 @@ class CandidateTrial:
         empty = Leaves.of(own, tree, score.rho * gamma, U, data.n_outputs, error)
         del U
 
+        # all rows are added
         grouping = LeafTask(kernel, model, tree, data.budget)
         return empty.add_rows(data.rows, *grouping.over(data.rows, data.Y, data.weights))
 
@@ -317,6 +335,7 @@ class HeldOutLeaves:
 
     def draw(self, enough: int) -> NDArray[np.bool_]:
         """Return which leaves to ask: random ones that contain `enough` held-out rows."""
+        # leaves in random order, as many as contain enough
         counts = self._counts
         drawn = np.random.default_rng(0).permutation(len(counts))
         so_far = np.cumsum(counts[drawn])
