@@ -12,7 +12,7 @@ QUESTIONS = (
         "landmarks trained on y",
     ),
     (
-        "Are there only matrix entries:\nprecomputed, sparse, your own function?",
+        "Only entries: precomputed,\nsparse, or your own function?",
         "JJB-mean",
         "or rpcholesky",
     ),
@@ -20,7 +20,8 @@ QUESTIONS = (
     ("Many cheap features,\nno large eigenproblem?", "URB-mean", "a mixture, the paper's choice"),
 )
 LAST = ("joint", "the smallest error for its size")
-STEP, WIDTH, LEFT, RIGHT = 92, 760, 330, 250
+STEP, WIDTH, LEFT, RIGHT, MARGIN = 92, 530, 255, 210, 10
+"""Narrow enough that the letters can be read on a phone."""
 
 
 def box(x: int, y: int, width: int, lines: list[tuple[str, str]], fill: str, edge: str) -> str:
@@ -50,18 +51,18 @@ def picture() -> str:
     ]
     for i, (question, answer, note) in enumerate(QUESTIONS):
         y = STEP // 2 + STEP * i
-        parts.append(f'<path d="M{30 + LEFT} {y} H{WIDTH - 30 - RIGHT}"/>')
+        parts.append(f'<path d="M{MARGIN + LEFT} {y} H{WIDTH - MARGIN - RIGHT}"/>')
         middle = (LEFT + WIDTH - RIGHT) // 2
         parts.append(f'<text class="edge" x="{middle}" y="{y - 7}">yes</text>')
-        parts.append(f'<path d="M{30 + LEFT // 2} {y} V{y + STEP}"/>')
-        parts.append(f'<text class="edge" x="{48 + LEFT // 2}" y="{y + STEP // 2 + 5}">no</text>')
+        parts.append(f'<path d="M{MARGIN + LEFT // 2} {y} V{y + STEP}"/>')
+        parts.append(f'<text class="edge" x="{MARGIN + 18 + LEFT // 2}" y="{y + STEP // 2 + 5}">no</text>')
         asked = [(line, plain) for line in question.split("\n")]
-        parts.append(box(30, y, LEFT, asked, "#eef3fa", "#9db4d3"))
+        parts.append(box(MARGIN, y, LEFT, asked, "#eef3fa", "#9db4d3"))
         found = [(line, code) for line in answer.split("\n")] + [(note, 'class="note"')]
-        parts.append(box(WIDTH - 30 - RIGHT, y, RIGHT, found, "#fdf1e7", "#e8b98c"))
+        parts.append(box(WIDTH - MARGIN - RIGHT, y, RIGHT, found, "#fdf1e7", "#e8b98c"))
     y = STEP // 2 + STEP * len(QUESTIONS)
     parts.append(
-        box(30, y, LEFT, [(LAST[0], code), (LAST[1], 'class="note"')], "#fbe0c8", "#ee7733")
+        box(MARGIN, y, LEFT, [(LAST[0], code), (LAST[1], 'class="note"')], "#fbe0c8", "#ee7733")
     )
     return "\n".join([*parts, "</svg>", ""])
 
