@@ -55,7 +55,8 @@ def picture() -> str:
         middle = (LEFT + WIDTH - RIGHT) // 2
         parts.append(f'<text class="edge" x="{middle}" y="{y - 7}">yes</text>')
         parts.append(f'<path d="M{MARGIN + LEFT // 2} {y} V{y + STEP}"/>')
-        parts.append(f'<text class="edge" x="{MARGIN + 18 + LEFT // 2}" y="{y + STEP // 2 + 5}">no</text>')
+        beside = MARGIN + 18 + LEFT // 2
+        parts.append(f'<text class="edge" x="{beside}" y="{y + STEP // 2 + 5}">no</text>')
         asked = [(line, plain) for line in question.split("\n")]
         parts.append(box(MARGIN, y, LEFT, asked, "#eef3fa", "#9db4d3"))
         found = [(line, code) for line in answer.split("\n")] + [(note, 'class="note"')]
