@@ -95,6 +95,7 @@ class Approximation(LowRankMatrix):
         ranks = [learner.rank for learner in mixture.learners]
         if ranks and not any(ranks):
             raise ValueError(ALL_ZERO)
+
         self.gram = gram
         self.learners = mixture.learners
         self.weights: Floats = mixture.weights
@@ -126,6 +127,7 @@ class Approximation(LowRankMatrix):
         shorter = Approximation(self.gram, mixture, self.trajectory, self.rule)
         shorter.method = self.method
         shorter.encoder = self.encoder
+
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
         return shorter
@@ -203,6 +205,7 @@ class Approximation(LowRankMatrix):
                 blocks.append(N * float(root))
             return self._encoded(self._map(blocks)), 0.0
 
+        # F T for a rotation T onto the positive eigenvectors
         rotation, mass = self._factor.positive_part(row_cap)
         projected = self._factor.transform.times(rotation)
         return self._encoded(projected), mass
@@ -231,6 +234,7 @@ class Approximation(LowRankMatrix):
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
+        # on all rows, whose features are kept where they fit
         error = ERRORS[norm]
         n = self.shape[0]
         if rows is None:
@@ -262,6 +266,8 @@ class Approximation(LowRankMatrix):
         """
         if self.trajectory is None or self.rule is None:
             return np.array([self.relative_error()])
+
+        # one joint core, which is another for each p
         if len(self.learners) == 1:
             counts = range(1, len(self.trajectory) + 1)
             return np.array([self.prefix(p).relative_error() for p in counts])
@@ -315,6 +321,7 @@ class Approximation(LowRankMatrix):
             if self.encoder is not None:
                 X = self.encoder(X)
             other = on_other_rows(self.gram, X)
+
         residual = self._residual(other)
         rng = make_rng(random_state)
         new_rows = other is not None
@@ -339,10 +346,13 @@ class Approximation(LowRankMatrix):
         n = self.shape[0]
         kernel = self.kernel or "precomputed"
         parts = [repr(self.method), str(kernel), f"n={n}"]
+
         if len(self.learners) > 1:
             parts.append(f"{len(self.learners)} learners")
         parts.append(f"{len(self.landmarks)} landmarks")
         parts.append(f"rank={self.rank}")
+
+        # a run on a sample, or on a part of its rows
         if self.trajectory is not None:
             n_rows = len(self.trajectory.state.rows)
             if n_rows < n:

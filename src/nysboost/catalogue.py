@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -45,11 +45,12 @@ from nysboost.methods.contract import (
 )
 from nysboost.methods.nuclear_scores import nuclear_scores
 from nysboost.methods.uniform import uniform
+from nysboost.numerics.arrays import TableLike
 from nysboost.numerics.messages import unknown
 from nysboost.settings import Settings
 
 Run: TypeAlias = Callable[[Gram, Settings, Generator], Approximation]
-TargetMethod: TypeAlias = Callable[[Gram, Any, Settings, Generator], Approximation]
+TargetMethod: TypeAlias = Callable[[Gram, TableLike | None, Settings, Generator], Approximation]
 
 _WITH_TARGET: dict[str, TargetMethod] = {}
 
@@ -163,8 +164,8 @@ def run_method(
     settings: Settings,
     rng: Generator,
     *,
-    landmarks: Any = None,
-    y: Any = None,
+    landmarks: TableLike | None = None,
+    y: TableLike | None = None,
     tol: float | None = None,
     named: Collection[str] = (),
 ) -> Approximation:
@@ -175,6 +176,8 @@ def run_method(
     """
     run = find_method(method, y)
     _warn_of_unused(method, named)
+
+    # as many landmarks as an error needs
     sizes = {"landmarks": landmarks, "n_columns": settings.n_columns}
     if tol is not None:
         for also, size in sizes.items():
@@ -190,6 +193,7 @@ def run_method(
             return run(gram, with_size, deepcopy(rng))
 
         return within_tolerance(fit, tol, gram, settings.n_components, for_certificates)
+
     if landmarks is None:
         return run(gram, settings, rng)
     return _on_landmarks(method, gram, settings, rng, landmarks)
@@ -200,7 +204,7 @@ def _on_landmarks(
     gram: Gram,
     settings: Settings,
     rng: Generator,
-    landmarks: Any,
+    landmarks: TableLike,
 ) -> Approximation:
     """Return what "joint" or "nystrom" makes of landmarks of the user's."""
     if settings.n_components is not None:
@@ -211,6 +215,7 @@ def _on_landmarks(
             f"{method!r} chooses its own landmarks. Give yours to 'joint' or to 'nystrom', or "
             "leave landmarks out."
         )
+
     Z = given_landmarks(gram, landmarks)
     if method == "joint":
         learner = core_on(gram, Z, settings.row_cap, rng)
@@ -242,7 +247,7 @@ def _method(name: str) -> Method:
     return MixtureOfLearners(name)
 
 
-def find_method(name: str, y: Any = None) -> Run:
+def find_method(name: str, y: TableLike | None = None) -> Run:
     """Return the method of that name, for a target y if it takes one."""
     known = (*METHODS, *_WITH_TARGET)
     is_known = isinstance(name, str) and (name in known or is_variant(name))
@@ -255,6 +260,7 @@ def find_method(name: str, y: Any = None) -> Run:
         if name in _WITH_TARGET:
             found = _WITH_TARGET[name](gram, y, settings, rng)
             return found.with_name(name)
+
         method = _method(name)
         return _wrap(name, gram, method.find(gram, settings, rng))
 
@@ -263,6 +269,7 @@ def find_method(name: str, y: Any = None) -> Run:
 
 def _wrap(name: str, gram: Gram, found: Found) -> Approximation:
     """Return what a method found as an approximation: of landmarks, C W⁺ Cᵀ on them."""
+    # columns and landmarks stand for plain Nyström on them, one map for a mixture of one
     if isinstance(found, np.ndarray):
         found = gram.landmarks(found)
     if isinstance(found, Landmarks):

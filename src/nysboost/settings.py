@@ -164,7 +164,7 @@ class Settings:
     min_gain: float = MIN_GAIN
     callback: Callable[..., object] | None = None
 
-    def __new__(cls, *_: Any, **given: Any) -> Settings:
+    def __new__(cls, *_: object, **given: object) -> Settings:
         """Refuse names that are no settings, with the right one for a letter of the paper."""
         known = [field.name for field in fields(cls)]
         for name in given:
@@ -181,17 +181,20 @@ class Settings:
             auto = name == "n_learners" and value == "auto"
             if value is not None and not auto:
                 require_count(name, value)
+
         for name in ("residual_shape", "validation_shape"):
             value = getattr(self, name)
             if value not in ("columns", "square"):
                 msg = f'{name} is "columns" or "square", but {name}={value!r} was given.'
                 raise ValueError(msg)
+
         if not isinstance(self.nonnegative, bool | np.bool_):
             msg = f"nonnegative is True or False, but nonnegative={self.nonnegative!r} was given."
             raise ValueError(msg)
         if self.callback is not None and not callable(self.callback):
             msg = f"callback is a function of a step's record, but {self.callback!r} was given."
             raise TypeError(msg)
+
         require_eta(self.eta)
         require_penalties(self.lambdas)
         require_fraction("min_gain", self.min_gain)
@@ -237,11 +240,13 @@ class Settings:
 
     def landmarks(self, n: int) -> int:
         """Return c, the number of landmarks in all, for n rows and one core."""
+        # c as given, or p·m
         asked = self.n_components
         if asked is None and self.n_columns is not None:
             asked = self._given_learners() * self.n_columns
         if asked is None:
             return min(DEFAULT_COMPONENTS, n)
+
         if asked > n:
             warnings.warn(_say_clipped(asked, n, n), stacklevel=2)
         return min(asked, n)
@@ -263,8 +268,11 @@ class Settings:
         """
         v1 = _validation(self.n_fit, n)
         v2 = _validation(self.n_tune, n)
-        validation = v1 + v2 if validated else 0
+        validation = 0
+        if validated:
+            validation = v1 + v2
 
+        # p and m
         if self.n_learners == "auto" and boosted:
             p, m = self._as_many_as_fit(n - validation)
         else:
@@ -281,10 +289,10 @@ class Settings:
                 "Lower n_columns or n_learners, or give more rows."
             )
 
+        # k and s
         k = self.rank or m
         if k > m:
             raise ValueError(f"rank={k} is above n_columns={m}: no learner has more than that.")
-
         s = self.n_candidates or self.candidates_per_column * m
         if boosted and s < m:
             raise ValueError(
@@ -302,6 +310,7 @@ class Settings:
 
     def _mixture(self, room: int) -> tuple[int, int]:
         """Return p and m, with p·m columns that fit where only their sum was asked for."""
+        # m as given, or as many columns as there are for each of p learners
         p = self._given_learners()
         if self.n_columns is not None:
             return p, self.n_columns
@@ -309,7 +318,7 @@ class Settings:
             m = min(DEFAULT_COLUMNS, room // p)
             return p, max(1, m)
 
-        # at most as many learners as columns
+        # m = c / p, with at most as many learners as columns
         c = self.n_components
         p = min(p, c, max(1, room))
         if c > room > 0:
@@ -323,9 +332,11 @@ class Settings:
         columns = room
         if self.n_components is not None:
             columns = min(room, self.n_components)
+
         m = self.n_columns
         if m is None:
             m = max(1, min(DEFAULT_COLUMNS, columns // DEFAULT_LEARNERS))
+
         p = max(1, columns // m)
         return min(MOST_LEARNERS, p), m
 
