@@ -51,13 +51,23 @@ def _split(a):
 
 @triton.jit
 def _features(
-    X, x_stride, centre, scale,
-    Z1, Z2, Z, half_z,
-    N1, N2, unscale, first, last,
-    out, out_stride, far,
-    n, d, r, c_pad, r_pad, limit,
-    D: tl.constexpr, KIND: tl.constexpr, PRODUCTS: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PARTS: tl.constexpr,
+    X, x_stride, centre, scale,  # rows, and what makes coordinates of them
+    Z1, Z2,  # landmarks, (D, c_pad), as the sum of two float16 arrays
+    Z, half_z,  # and in float32, with ½‖z‖²
+    N1, N2, unscale,  # N, (c_pad, r_pad), likewise, and the inverse of its scale
+    first, last,  # the landmarks that each tile of features needs
+    out, out_stride,
+    far,  # set to 1 if a row is out of range
+    n, d, r,
+    c_pad, r_pad,
+    limit,
+    D: tl.constexpr,
+    KIND: tl.constexpr,
+    PRODUCTS: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    PARTS: tl.constexpr,
 ):  # fmt: skip
     # the rows and the tile of features that this program computes
     tiles = r_pad // BN
@@ -280,13 +290,24 @@ class FusedMap:
 
         _features[(row_tiles * feature_tiles,)](
             X, X.stride(0), self.centre, self.scale,
-            self.Z1, self.Z2, self.Z, self.half_z,
-            self.N1, self.N2, self.unscale, self.first, self.last,
-            out, out.stride(0), far,
-            n, d, self.r, c_pad, r_pad, self.limit,
-            D=self.Z.shape[0], KIND=self.kind, PRODUCTS=self.products,
-            BM=tile.rows, BN=tile.features, BK=tile.landmarks, PARTS=tile.parts,
-            num_warps=tile.warps, num_stages=tile.stages,
+            self.Z1, self.Z2,
+            self.Z, self.half_z,
+            self.N1, self.N2, self.unscale,
+            self.first, self.last,
+            out, out.stride(0),
+            far,
+            n, d, self.r,
+            c_pad, r_pad,
+            self.limit,
+            D=self.Z.shape[0],
+            KIND=self.kind,
+            PRODUCTS=self.products,
+            BM=tile.rows,
+            BN=tile.features,
+            BK=tile.landmarks,
+            PARTS=tile.parts,
+            num_warps=tile.warps,
+            num_stages=tile.stages,
         )  # fmt: skip
 
 

@@ -103,8 +103,9 @@ class Residual:
 
     def all_diagonals(self, g: Floats) -> Floats:
         """Return R_ii and a_i for all rows, in one pass."""
-        both = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None])
-        return np.ascontiguousarray(gather(both).T)
+        lazy = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None])
+        both = gather(lazy)
+        return np.ascontiguousarray(both.T)
 
     @cached_property
     def _of_a_row(self) -> _RowTerms:

@@ -303,6 +303,7 @@ class PrecomputedGram(Gram):
         chosen = np.arange(self.n)
         if rows is not None:
             chosen = chosen[rows]
+
         entries = take(diagonal(self._matrix), chosen)
         return as_float(entries)
 

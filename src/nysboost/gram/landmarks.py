@@ -61,6 +61,7 @@ class Landmarks:
         if isinstance(kernel, Columns):
             return kernel.at(self.columns)
 
+        # landmarks stay where they were fitted
         x_location = describe_location(template)
         z_location = describe_location(self.Z)
         if x_location != z_location:

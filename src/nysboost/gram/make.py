@@ -60,6 +60,7 @@ def _make_precomputed(
         msg = f"A precomputed kernel has no parameter {', '.join(given)}: leave it out."
         raise ValueError(msg)
 
+    # a corrupted matrix may be indefinite, which the probe would refuse
     rows = scan_rows(G, name="The precomputed kernel matrix")
     check_precomputed(rows, corrupted=corrupted)
     gram = PrecomputedGram(rows, budget)
@@ -130,12 +131,14 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
         )
 
     G = rows.data
+
     if rows.n != rows.n_features:
         raise ValueError(
             f"A precomputed kernel matrix is square, but shape {tuple(G.shape)} was given. "
             "To approximate the kernel of data points, pass the points and name the kernel."
         )
 
+    # one pass over G, whose largest entry is then known
     largest = _check_symmetry(rows)
     if not corrupted:
         _check_diagonal(G, largest)

@@ -58,6 +58,7 @@ class Scaled(Mapped):
         if rule == "median":
             return self._gamma_of_spread(self._median_distance(rows))
 
+        # scikit-learn's defaults, 1/d and 1/(d · var X)
         default = 1 / rows.n_features
         if rule == "scale":
             sigma = standard_deviation(rows) * self._sigma_of(default)
@@ -131,6 +132,7 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
 def number(kernel: Kernel, name: str) -> float:
     """Return a parameter that must be a number by now."""
     value: Any = getattr(kernel, name)
+
     if isinstance(value, str):
         raise ValueError(
             f'{name}="{value}" of {kernel} needs data: pass a number, or fit an estimator, which '

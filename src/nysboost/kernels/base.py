@@ -86,6 +86,7 @@ class Kernel:
                 f"{x_shape} and {y_shape}."
             )
 
+        # both in one form, and in floating point
         X = sum_duplicates(as_float(X))
         Y = sum_duplicates(convert_like(X, Y))
         return self._against(Y)(X)
@@ -110,6 +111,7 @@ class Kernel:
 
     def diag(self, X: Array) -> Array:
         """Return k(x, x) for each row, shape (n,)."""
+        # the diagonals of blocks on the diagonal of k(X, X)
         diagonals = []
         for at in slices(0, max(1, X.shape[0]), DIAGONAL_ROWS):
             block = X[at]

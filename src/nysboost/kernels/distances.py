@@ -137,6 +137,7 @@ class Exponents(Evaluator):
         """Compute the rows of `exponents` that are far out again, a few rows at a time."""
         xp = namespace(X)
         n = X.shape[0]
+
         for part in row_blocks(n, FAR_PARTS, n):
             far_here = far[part]
             if bool(xp.any(far_here)):
@@ -180,6 +181,7 @@ class SquaredDistances(Evaluator):
     def to(cls, Y: Array) -> SquaredDistances:
         """Prepare points Y, shape (m, d)."""
         with np.errstate(over="ignore", invalid="ignore"):
+            # centring would make sparse points dense
             centre = None
             centred = Y
             if not is_sparse(Y):

@@ -73,6 +73,8 @@ class Polynomial(Kernel):
         """Return (γ⟨x, y⟩ + coef0)^degree."""
         with np.errstate(all="ignore"):
             bases = self._base(products)
+
+            # a negative base has real powers of whole degree alone
             if self.degree % 1 != 0:
                 self._refuse_negative(bases)
             return finite(self, bases**self.degree)
@@ -98,6 +100,7 @@ class Polynomial(Kernel):
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
+        # degree · γ · base^(degree − 1) x
         slope = number(self, "gamma") * self.degree
         bases = self._base(distances.inner_products(X, Z))
         weights = A * bases ** (self.degree - 1)
@@ -182,6 +185,8 @@ class Anova(Mapped):
         n, q = X.shape
         if self.metric is not None:
             q = self.metric.width(q)
+
+        # each of the q terms is 1
         diagonal = np.full(n, float(q) ** self.degree)
         return like(diagonal, X)
 

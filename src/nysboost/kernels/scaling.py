@@ -40,6 +40,7 @@ class Scale:
 
     def to_rows(self, U: Array) -> Array:
         """Return rows, as they are, at these coordinates; a constant feature has its one value."""
+        # the projection is undone as far as it can be
         if self.projection is not None:
             U = U @ like(np.linalg.pinv(self.projection), U)
 
@@ -51,6 +52,7 @@ class Scale:
 
     def metric(self, A: Array) -> Metric:
         """Return a metric of these coordinates, shape (), (q,) or (q, r), as one of the rows."""
+        # (x · factor) P A, with P and A matrices or scales
         inner = to_host(A)
         P = self.projection
         if P is not None and inner.ndim == 2:

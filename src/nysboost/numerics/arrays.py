@@ -168,7 +168,8 @@ def identity(size: int, reference: Array) -> Array:
 def take(array: Array, indices: Selection, axis: int = 0) -> Array:
     """Return the rows, or columns, at `indices`, on the host or moved by `place`."""
     if not is_numpy(array) and not isinstance(indices, slice):
-        return namespace(array).take(array, place(indices, array), axis=axis)
+        there = place(indices, array)
+        return namespace(array).take(array, there, axis=axis)
     if axis == 1:
         return array[:, indices]
     if is_numpy(array):
@@ -262,7 +263,9 @@ def describe_location(array: Array) -> str:
 
 def on_device(array: Array) -> bool:
     """Whether the array is in the memory of a device, not in that of the processor."""
-    return not is_numpy(array) and "cpu" not in str(device(array)).lower()
+    if is_numpy(array):
+        return False
+    return "cpu" not in str(device(array)).lower()
 
 
 def block_bytes(array: Array) -> int:

@@ -29,7 +29,8 @@ class Budget:
     @classmethod
     def of(cls, max_memory: int | str = MAX_MEMORY, n_jobs: int | None = None) -> Budget:
         """Return the budget that a user's `max_memory` and `n_jobs` stand for."""
-        if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
+        is_count = isinstance(n_jobs, int) and not isinstance(n_jobs, bool)
+        if n_jobs is not None and not is_count:
             raise ValueError(f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given.")
 
         if n_jobs is not None and n_jobs <= 0:
@@ -45,7 +46,9 @@ def as_bytes(max_memory: int | str) -> int:
             'max_memory is a number of bytes or a text such as "500MB" or "2GiB", but '
             f"max_memory={max_memory!r} was given."
         )
-    return int(float(match[1]) * UNITS[match[2]])
+
+    number, unit = match.groups()
+    return int(float(number) * UNITS[unit])
 
 
 def keep_freed_memory() -> None:

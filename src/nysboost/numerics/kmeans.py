@@ -57,11 +57,7 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
     Of equally good points the first is taken; of rough distances `AT_ONCE` seeds share one draw.
     """
     n = len(squared)
-    together = 1
-    trials = TRIALS
-    if squared.dtype == np.float32:
-        together = AT_ONCE
-        trials = TRIALS_AT_ONCE
+    together, trials = _size_of_draw(squared.dtype == np.float32, TRIALS)
 
     # losses that differ by less are equal
     summed = max(n * EPS, SUMMED * epsilon(squared))
@@ -89,6 +85,13 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
             chosen[i] = drawn[best]
             nearest = closer[best].copy()
     return chosen
+
+
+def _size_of_draw(rough: bool, trials: int) -> tuple[int, int]:
+    """Return how many seeds share a draw, and how many points it has: `trials` for one seed."""
+    if rough:
+        return AT_ONCE, TRIALS_AT_ONCE
+    return 1, trials
 
 
 def _distances_from_means(squared: Floats, owner: Indices, before: Floats) -> Floats:
@@ -145,6 +148,7 @@ def clusters(
         if moved <= STILL * variance:
             break
 
+    # in the units and about the origin of X again
     owner, _ = cloud.nearest(Z)
     Z = (Z + cloud.centre) * unit
     if is_sparse(X):
@@ -243,11 +247,7 @@ def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
 
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
     """Return c points by greedy k-means++, on the points' device, without waiting for a GPU."""
-    together = 1
-    trials = 2 + int(np.log(c))
-    if cloud.rough:
-        together = AT_ONCE
-        trials = TRIALS_AT_ONCE
+    together, trials = _size_of_draw(cloud.rough, 2 + int(np.log(c)))
 
     # the first seed is any point
     everyone = np.full(cloud.n, 1 / cloud.n)
@@ -264,12 +264,8 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
     draws = -(-(c - 1) // together)
     uniform = like(rng.random((draws, trials)), Z, xp.float64)
     for i in range(draws):
-        # points are drawn in proportion to their squared distance from the seeds
-        mass = xp.cumulative_sum(nearest)
-        drawn = xp.searchsorted(mass, uniform[i, :] * mass[-1], side="right")
-        drawn = xp.clip(drawn, max=cloud.n - 1)  # no mass is left where few points are distinct
-
-        # and those that lower the loss most become seeds
+        # of the points drawn those that lower the loss most become seeds
+        drawn = _draw_in_proportion(nearest, uniform[i, :])
         closer = cloud.squared_distances(cloud.take(drawn), half_norms)
         for _ in range(min(together, c - len(chosen))):
             closer = xp.minimum(closer, nearest)
@@ -280,3 +276,11 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
 
     found = to_host(xp.concat(chosen))
     return found.astype(np.intp)
+
+
+def _draw_in_proportion(mass: Array, uniform: Array) -> Array:
+    """Return the points that uniform numbers on [0, 1) fall on, each with a share as its mass."""
+    xp = namespace(mass)
+    summed = xp.cumulative_sum(mass)
+    drawn = xp.searchsorted(summed, uniform * summed[-1], side="right")
+    return xp.clip(drawn, max=mass.shape[0] - 1)  # no mass is left if few points are distinct

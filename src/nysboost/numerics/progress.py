@@ -117,7 +117,9 @@ class Progress:
     def is_long(self) -> bool:
         """Whether the computation takes long enough for a bar."""
         foreseen = self.passed + (self.left or 0)
-        return self.passed >= SECONDS or (self.passed >= SECONDS / 4 and foreseen > SECONDS)
+        if self.passed >= SECONDS:
+            return True
+        return self.passed >= SECONDS / 4 and foreseen > SECONDS
 
     @property
     def rest(self) -> str:
@@ -306,7 +308,9 @@ def _has_screen() -> bool:
     """
     if multiprocessing.current_process().name != "MainProcess":
         return False
-    if threading.current_thread() is not threading.main_thread() or find_spec("rich") is None:
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    if find_spec("rich") is None:
         return False
     if sys.stderr is not None and sys.stderr.isatty():
         return True

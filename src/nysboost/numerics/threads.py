@@ -177,11 +177,17 @@ def _libraries() -> tuple[_Library, ...]:
     found: list[_Library] = []
     for one in ThreadpoolController().select(user_api="blas").lib_controllers:
         functions = one.get_num_threads, one.set_num_threads
-        for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
-            name = f"{prefix}openblas_{{}}_num_threads{suffix}".format
-            own = getattr(one, "threading_layer", "") == "pthreads"
-            if own and hasattr(one.dynlib, name("set")):
-                functions = getattr(one.dynlib, name("get")), getattr(one.dynlib, name("set"))
-                break
+        if getattr(one, "threading_layer", "") == "pthreads":
+            functions = _openblas_functions(one.dynlib) or functions
         found.append(functions)
     return tuple(found)
+
+
+def _openblas_functions(loaded: Any) -> _Library | None:
+    """Return OpenBLAS's own functions of a library that has them, by one of their names."""
+    for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+        name = f"{prefix}openblas_{{}}_num_threads{suffix}"
+        change = getattr(loaded, name.format("set"), None)
+        if change is not None:
+            return getattr(loaded, name.format("get")), change
+    return None
