@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from nysboost.model_files.archive import read_archive, write_archive
+from nysboost.model_files.archive import Archive, read_archive, write_archive
 from nysboost.model_files.description import ModelDecoder, ModelEncoder, dataclass_type
 
 
@@ -68,8 +68,10 @@ def test_arrays_come_back_with_bytes_dtype_and_order(array):
     written = {"0.npy": array, "1.npy": np.asfortranarray(array)}
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a"
-        write_archive(path, {"x": [1, 2.5, None]}, written)
-        model, arrays, _ = read_archive(path)
+        write_archive(path, Archive({"x": [1, 2.5, None]}, written))
+        archive = read_archive(path)
+        model = archive.model
+        arrays = archive.arrays
     assert model == {"x": [1, 2.5, None]}
     for name, expected in written.items():
         assert arrays[name].dtype == expected.dtype

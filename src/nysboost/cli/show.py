@@ -25,7 +25,7 @@ def describe(options: Namespace) -> Found:
     said: Found = {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "written_by": f"nysboost {read_archive(path)[2]}",
+        "written_by": f"nysboost {read_archive(path).library_version}",
         "model": type(model).__name__,
         "columns_in": schema.width,
     }

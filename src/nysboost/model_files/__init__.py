@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from nysboost.approximation import Approximation
-from nysboost.model_files.archive import DAMAGED, ModelFileError, read_archive, write_archive
-from nysboost.model_files.description import DeviceError, ModelDecoder, ModelEncoder, require
+from nysboost.model_files.archive import (
+    DAMAGED,
+    Archive,
+    ModelFileError,
+    read_archive,
+    write_archive,
+)
+from nysboost.model_files.description import DeviceError, ModelDecoder, ModelEncoder, Saved, require
 from nysboost.model_files.types import TYPES, WITHOUT_ROWS
 from nysboost.rows.files import as_path
 
 __all__ = ["ModelFileError", "load", "save"]
 
 
-def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -> None:
+def save(
+    model: Approximation | BaseEstimator, path: str | os.PathLike[str], *, with_rows: bool = False
+) -> None:
     """Save a model to a file, which is written completely or not at all.
 
     The file is a zip of .npy arrays and a JSON description: format and library version,
@@ -62,10 +69,11 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
         raise TypeError(msg)
     encoder = ModelEncoder(TYPES if with_rows else WITHOUT_ROWS)
     root = encoder.encode(model)
-    write_archive(as_path(path), {"objects": encoder.objects, "root": root}, encoder.arrays)
+    described = {"objects": encoder.objects, "root": root}
+    write_archive(as_path(path), Archive(described, encoder.arrays))
 
 
-def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
+def load(path: str | os.PathLike[str], *, device: str | None = None) -> Saved:
     """Load a model that `save` wrote, without running any code from the file.
 
     .. versionadded:: 0.2
@@ -105,18 +113,18 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     20
     """
     path = as_path(path)
-    described, arrays, version = read_archive(path)
+    archive = read_archive(path)
     try:
-        decoder = ModelDecoder(TYPES, arrays, device)
-        model = decoder.decode(described["objects"], described["root"])
+        decoder = ModelDecoder(TYPES, archive.arrays, device)
+        model = decoder.decode(archive.model["objects"], archive.model["root"])
         require(isinstance(model, Approximation | BaseEstimator), "a file and its model")
         return model
     except DeviceError:
         raise
     except KeyError as error:
         raise ModelFileError(
-            f"The model in {str(path)!r}, written by NysBoost {version}, holds {error}, which this "
-            "version does not know."
+            f"The model in {str(path)!r}, written by NysBoost {archive.library_version}, holds "
+            f"{error}, which this version does not know."
         ) from error
     except Exception as error:  # every type has its own objections to parts that do not fit
         raise ModelFileError(DAMAGED.format(str(path))) from error

@@ -11,16 +11,23 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import __version__
 from nysboost.rows.files import atomic_file
+
+HostArray: TypeAlias = NDArray[np.generic]
+"""An array of NumPy, of any dtype."""
+
+Json: TypeAlias = Any
+"""What JSON may be: None, a number, text, a list or a dictionary."""
 
 FORMAT = "nysboost model"
 FORMAT_VERSION = 2
@@ -51,20 +58,35 @@ class ModelFileError(ValueError):
 # Writing
 
 
-def write_archive(path: Path, model: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a model, JSON that says what the arrays mean; an old file stays until it is whole."""
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """What a model file holds: JSON that says what the arrays mean, and who wrote it."""
+
+    model: Json
+    arrays: Mapping[str, HostArray]
+    library_version: str = __version__
+
+
+def write_archive(path: Path, content: Archive) -> None:
+    """Write a model file; an old one stays until the new one is whole."""
     with (
         atomic_file(path, "The model") as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
     ):
+        # arrays first: the description has their checksums
+        checksums = {}
+        for name, array in content.arrays.items():
+            checksums[name] = _write_array(archive, name, array)
+
         body = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "library_version": __version__,
-            "arrays": {name: _write_array(archive, name, array) for name, array in arrays.items()},
-            "model": model,
+            "library_version": content.library_version,
+            "arrays": checksums,
+            "model": content.model,
         }
-        text = json.dumps(body | {"checksum": _checksum(body)}, indent=1, ensure_ascii=False)
+        body["checksum"] = _checksum(body)
+        text = json.dumps(body, indent=1, ensure_ascii=False)
         whole = text.encode("utf-8", "surrogatepass")  # which text of unknown encoding may have
         archive.writestr(zipfile.ZipInfo(DESCRIPTION, EPOCH), whole)
 
@@ -81,7 +103,7 @@ class _Summed:
         self.file.write(data)
 
 
-def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str:
+def _write_array(archive: zipfile.ZipFile, name: str, array: HostArray) -> str:
     with archive.open(zipfile.ZipInfo(name, EPOCH), "w", force_zip64=True) as member:
         summed = _Summed(member)
         np.lib.format.write_array(summed, array, version=(1, 0), allow_pickle=False)
@@ -91,8 +113,8 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> st
 # Reading
 
 
-def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
-    """Return the model, its arrays, and the version of NysBoost that wrote it.
+def read_archive(path: Path) -> Archive:
+    """Return what a model file holds.
 
     Raises an OSError if there is no file, and a ModelFileError if it is damaged, foreign or newer.
     """
@@ -110,16 +132,19 @@ def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
             raise ModelFileError(says.format(str(path))) from error
 
 
-def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
+def _read(archive: zipfile.ZipFile, path: Path) -> Archive:
     if DESCRIPTION not in archive.namelist():
         raise ModelFileError(FOREIGN.format(str(path)))
 
     # members are stored, not packed: a small file does not unfold into much memory
     members = archive.infolist()
     _require(all(info.compress_type == zipfile.ZIP_STORED for info in members))
-    _require(sum(info.file_size for info in members) <= path.stat().st_size)
+    n_bytes = sum(info.file_size for info in members)
+    _require(n_bytes <= path.stat().st_size)
 
-    body = json.loads(archive.read(DESCRIPTION).decode("utf-8", "surrogatepass"))
+    # what wrote it
+    text = archive.read(DESCRIPTION).decode("utf-8", "surrogatepass")
+    body = json.loads(text)
     if body["format"] != FORMAT:
         raise ModelFileError(FOREIGN.format(str(path)))
     if body["format_version"] != FORMAT_VERSION:
@@ -132,21 +157,32 @@ def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[
             f"reads version {FORMAT_VERSION}: {cure}."
         )
 
-    _require(body.pop("checksum") == _checksum(body))
-    arrays = {name: _array(archive.read(name), sum_) for name, sum_ in body["arrays"].items()}
-    return body["model"], arrays, str(body["library_version"])
+    # what is in it is what was written
+    expected = body.pop("checksum")
+    _require(expected == _checksum(body))
+    arrays = {}
+    for name, checksum in body["arrays"].items():
+        arrays[name] = _array(archive.read(name), checksum)
+    return Archive(body["model"], arrays, str(body["library_version"]))
 
 
-def _array(data: bytes, expected: str) -> NDArray[Any]:
+def _array(data: bytes, expected: str) -> HostArray:
     """Return the array of a .npy member: what NumPy writes, and nothing that it would run."""
+    checksum = hashlib.sha256(data).hexdigest()
+    _require(checksum == expected)
+
+    # the header
     file = BytesIO(data)
-    _require(hashlib.sha256(data).hexdigest() == expected)
     _require(np.lib.format.read_magic(file) == (1, 0))
     shape, in_fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
     _require(dtype.kind in "fiubU" and min(shape, default=0) >= 0)
-    _require(prod(shape) * dtype.itemsize == len(data) - file.tell())
+
+    # the numbers
+    begin = file.tell()
+    n_bytes = prod(shape) * dtype.itemsize
+    _require(n_bytes == len(data) - begin)
     order: Literal["C", "F"] = "F" if in_fortran_order else "C"
-    stored: NDArray[Any] = np.ndarray(shape, dtype, data, file.tell(), order=order)
+    stored: HostArray = np.ndarray(shape, dtype, data, begin, order=order)
     return stored.copy(order=order)
 
 
@@ -155,6 +191,6 @@ def _require(intact: bool) -> None:
         raise ValueError("the file is not what was written")
 
 
-def _checksum(body: Mapping[str, Any]) -> str:
+def _checksum(body: Mapping[str, Json]) -> str:
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -7,7 +7,7 @@ would fail, or never end, when it is used.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from nysboost.learn.distribution import (
 from nysboost.learn.search.leaves import Leaves
 from nysboost.learn.search.model import Member
 from nysboost.methods.centres import Clustered
-from nysboost.model_files.description import is_of, require
+from nysboost.model_files.description import Saved, is_of, require
 from nysboost.numerics.arrays import Array, is_array, is_sparse
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.tree import Tree
@@ -41,7 +41,7 @@ from nysboost.tables.schema import KINDS, Schema
 Shape: TypeAlias = tuple[int, ...]
 
 
-def shape_of(array: Any, axes: int) -> Shape:
+def shape_of(array: Saved, axes: int) -> Shape:
     """Return the shape of a part that must be an array with so many axes."""
     require(is_array(array) or is_sparse(array), "an array and what is there instead")
     shape = tuple(array.shape)
@@ -91,17 +91,17 @@ def check_blocks(projection: BlockDiagonal) -> None:
 
 def check_map(feature_map: FeatureMap) -> None:
     """Check that N has a row for each landmark, and the metric an entry for each column."""
-    kernel = feature_map.kernel
-    landmarks = feature_map.landmarks
+    m = len(feature_map.landmarks)
     projection = feature_map.projection
-
     if projection is not None:
         shape = tuple(projection.shape)
-        require(len(shape) == 2 and shape[0] == len(landmarks), "landmarks and projection")
-    metric = getattr(kernel, "metric", None)
-    if isinstance(metric, Metric) and landmarks.points is not None:
-        width = np.asarray(metric.map).shape[:1] if not is_array(metric.map) else metric.map.shape
-        require(width[:1] in ((), (landmarks.points.shape[1],)), "landmarks and metric")
+        require(len(shape) == 2 and shape[0] == m, "landmarks and projection")
+
+    # a metric is a number for all columns, or has one or more for each
+    points = feature_map.landmarks.points
+    metric = getattr(feature_map.kernel, "metric", None)
+    if isinstance(metric, Metric) and points is not None and np.ndim(metric.map) > 0:
+        require(metric.map.shape[0] == points.shape[1], "landmarks and metric")
 
 
 def check_mixture(mixture: Mixture) -> None:
@@ -146,7 +146,7 @@ def check_shape(shape: ResidualShape) -> None:
 
 def check_distribution(distribution: Distribution) -> None:
     """Check that a distribution has variances and shapes of the same targets."""
-    t = len(distribution.shapes)
+    t = len(distribution.shapes)  # a shape for each target
     for scale in (distribution.without_gaps, distribution.with_gaps):
         require(len(scale.a) == t, "variances and shapes")
 
@@ -154,12 +154,16 @@ def check_distribution(distribution: Distribution) -> None:
 def check_linear(model: LinearModel) -> None:
     """Check that the moments and the root of a linear model are of as many features and targets."""
     r, t = _check_weights(model.features, model.mean, model.w)
+
+    # Σ f, Σ y, Σ f fᵀ, Σ f yᵀ and Σ y²
     moments = model.moments
     require(shape_of(moments.F, 1) == (r,), "features and their sums")
     require(shape_of(moments.Y, 1) == (t,), "targets and their sums")
     require(shape_of(moments.FF, 2) == (r, r), "features and their products")
     require(shape_of(moments.FY, 2) == (r, t), "features, targets and their products")
     require(shape_of(moments.YY, 1) == (t,), "targets and their squares")
+
+    # the root of the covariance of the weights
     require(shape_of(model.root, 2)[0] == r, "features and the root")
     require(shape_of(model.noise, 1) == (t,), "targets and noise")
 
@@ -187,11 +191,13 @@ def check_tree(tree: Tree) -> None:
         return
     require(tree.children.dtype.kind in "iu", "nodes of a tree")
 
+    # each is there once
     leaves = np.arange(-(k + 1), 0)
     nodes = np.arange(1, k)
     found = np.sort(tree.children, axis=None)
     require(np.array_equal(found, np.concatenate([leaves, nodes])), "nodes and leaves of a tree")
 
+    # children come after their parents
     parents = np.arange(k)[:, None]
     later = (tree.children < 0) | (tree.children > parents)
     require(later.all(), "nodes of a tree and their order")
@@ -199,12 +205,14 @@ def check_tree(tree: Tree) -> None:
 
 def check_leaves(leaves: Leaves) -> None:
     """Check that every row is in a leaf, and has residuals, a count and coefficients."""
+    # for each of n rows mapped inputs, t residuals and coefficients, and a weight
     n, q = shape_of(leaves.V, 2)
-    _, t = shape_of(leaves.R, 2)
-    require(shape_of(leaves.R, 2) == (n, t), "rows and residuals of leaves")
+    n_residuals, t = shape_of(leaves.R, 2)
+    require(n_residuals == n, "rows and residuals of leaves")
     require(shape_of(leaves.w, 2) == (n, t), "rows and coefficients of leaves")
     require(shape_of(leaves.counts, 1) == (n,), "rows and counts of leaves")
 
+    # leaf j has the rows from starts[j] to starts[j + 1]
     starts = leaves.starts
     require(shape_of(starts, 1) == (leaves.tree.n_leaves + 1,), "leaves and their first rows")
     require(starts.dtype.kind in "iu", "leaves and their first rows")
@@ -217,6 +225,7 @@ def check_leaves(leaves: Leaves) -> None:
 def check_member(member: Member) -> None:
     """Check that the parts of a member have weights for its features and targets."""
     t = member.model.w.shape[1]
+    # the columns of its landmarks are the features and their codes
     points = member.model.features.landmarks.points
     if member.codes is not None and points is not None:
         require(points.shape[1] == len(member.codes.origins), "codes and landmarks of a member")
@@ -284,6 +293,7 @@ def check_learned(estimator: object) -> None:
         if name in LEARNED:
             require(is_of(value, LEARNED[name]), f"an estimator and its {name}")
 
+    # what a table's row becomes is what the maps take
     codes = getattr(estimator, "_table", None)
     if codes is None:
         return

@@ -14,20 +14,29 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from numbers import Integral, Real
 from types import UnionType
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nysboost.model_files.archive import HostArray, Json
 from nysboost.numerics import arrays as lib
 
 LIBRARIES = {"torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
 
-HostArray: TypeAlias = NDArray[np.generic]
-"""An array of NumPy, of any dtype."""
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-Json: TypeAlias = Any
-"""What JSON may be: None, a number, text, a list or a dictionary."""
+Saved: TypeAlias = Any
+"""An object of a type that a file may hold."""
 
 Parts: TypeAlias = dict[str, Any]
 """The parts of an object by name; a file may have anything in them."""
@@ -52,30 +61,33 @@ def require(fits: bool | np.bool, what: str) -> None:
 
 def check_fields(value: object) -> None:
     """Check that each field of a dataclass is of the type that its class says."""
-    kind: Any = type(value)
+    kind: Saved = type(value)
     for name, hint in _field_types(kind).items():
         require(is_of(getattr(value, name), hint), f"{kind.__name__} and its {name}")
 
 
 @cache
-def _field_types(kind: Any) -> dict[str, object]:
+def _field_types(kind: type[DataclassInstance]) -> dict[str, object]:
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind) if field.init}
 
 
-def is_of(value: object, hint: Any) -> bool:
+def is_of(value: object, hint: Saved) -> bool:
     """Return whether a value is of an annotated type; an array may be of any library and dtype."""
     if hint is Any:
         return True
-    origin = get_origin(hint)
+    origin: Saved = get_origin(hint)
     inside = get_args(hint)
     if origin in (Union, UnionType):
         return any(is_of(value, each) for each in inside)
     if origin is Literal:
         return isinstance(value, str) and value in inside
     if origin in (tuple, list):
-        return isinstance(value, tuple | list) and all(is_of(item, inside[0]) for item in value)
+        if not isinstance(value, tuple | list):
+            return False
+        return all(is_of(item, inside[0]) for item in value)
 
+    # a class: of an array, of a number, of ours
     kind = origin or hint
     if kind is np.ndarray:
         return lib.is_array(value) or lib.is_sparse(value)
@@ -108,7 +120,7 @@ class SavedType(ABC):
         return self.kind.__name__
 
     @abstractmethod
-    def to_parts(self, value: Any) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Mapping[str, object]:
         """Return the parts of an object: plain values, arrays and objects of known types."""
 
     @abstractmethod
@@ -130,9 +142,9 @@ class AttributesType(SavedType):
 
     kind: type
     names: tuple[str, ...]
-    check: Callable[[Any], None] = accept_all
+    check: Callable[[Saved], None] = accept_all
 
-    def to_parts(self, value: Any) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Mapping[str, object]:
         """Return the attributes."""
         return {name: getattr(value, name) for name in self.names}
 
@@ -145,7 +157,9 @@ class AttributesType(SavedType):
         return value
 
 
-def dataclass_type(kind: Any, check: Callable[[Any], None] = accept_all) -> AttributesType:
+def dataclass_type(
+    kind: type[DataclassInstance], check: Callable[[Saved], None] = accept_all
+) -> AttributesType:
     """Return how a dataclass is saved: its parts are its fields."""
     names = tuple(field.name for field in fields(kind) if field.init)
     return AttributesType(kind, names, check)
@@ -155,10 +169,10 @@ def dataclass_type(kind: Any, check: Callable[[Any], None] = accept_all) -> Attr
 class EstimatorType(SavedType):
     """A scikit-learn estimator: its parameters, and what it has learned, which `check` checks."""
 
-    kind: Any
-    check: Callable[[Any], None]
+    kind: type
+    check: Callable[[Saved], None]
 
-    def to_parts(self, value: Any) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Mapping[str, object]:
         """Return parameters and learned attributes."""
         params = value.get_params(deep=False)
         attributes = value._saved_attributes()
@@ -193,8 +207,10 @@ class ModelEncoder:
         """Return the JSON of a value; `where` says in an error what holds it."""
         if value is None or isinstance(value, bool | str) or type(value) is int:
             return value
+        if type(value) is float and not np.isfinite(value):
+            return {"float": str(value)}
         if type(value) is float:
-            return value if np.isfinite(value) else {"float": str(value)}
+            return value
         if isinstance(value, list):
             return [self.encode(item, where) for item in value]
         if type(value) is tuple:
@@ -207,18 +223,24 @@ class ModelEncoder:
             self._references[id(value)] = self._encode_shared(value, where)
         return self._references[id(value)]
 
-    def _encode_mapping(self, value: Mapping[Any, object], where: str) -> Json:
+    def _encode_mapping(self, value: Mapping[Saved, object], where: str) -> Json:
         """Return a dictionary, as one of JSON if its keys are text, else as pairs."""
         if all(isinstance(key, str) for key in value):
-            return {"dict": {k: self.encode(v, f"{k} of {where}") for k, v in value.items()}}
-        return {"pairs": self.encode([list(pair) for pair in value.items()], where)}
+            inside = {}
+            for name, part in value.items():
+                inside[name] = self.encode(part, f"{name} of {where}")
+            return {"dict": inside}
 
-    def _encode_shared(self, value: Any, where: str) -> Json:
+        pairs = [list(pair) for pair in value.items()]
+        return {"pairs": self.encode(pairs, where)}
+
+    def _encode_shared(self, value: Saved, where: str) -> Json:
         """Put an array or an object where it belongs, and return the reference to it."""
         if isinstance(value, np.generic):
             return {"scalar": self._add_array(np.asarray(value))}
         if isinstance(value, np.ndarray):
-            if value.dtype.kind == "O" and all(isinstance(text, str) for text in value.flat):
+            has_text = value.dtype.kind == "O" and {*map(type, value.flat)} <= {str}
+            if has_text:
                 return {"names": value.tolist()}
             if value.dtype.kind in "fiubU":
                 return {"array": self._add_array(np.asarray(value))}
@@ -290,11 +312,13 @@ class ModelDecoder:
         """Return the value at the root, after the objects that it is made of, in their order."""
         for described in objects:
             saved = self._types[described["type"]]
-            parts = {name: self._read(part) for name, part in described["parts"].items()}
+            parts = {}
+            for name, part in described["parts"].items():
+                parts[name] = self._read(part)
             self._made.append(saved.from_parts(parts))
         return self._read(root)
 
-    def _read(self, text: Json) -> Any:
+    def _read(self, text: Json) -> Saved:
         """Return the value of a piece of JSON."""
         if isinstance(text, list):
             return [self._read(item) for item in text]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 from types import ModuleType
-from typing import Any, NoReturn
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, csr_matrix
@@ -31,6 +30,7 @@ from nysboost.model_files.description import (
     AttributesType,
     EstimatorType,
     Parts,
+    Saved,
     SavedType,
     dataclass_type,
     require,
@@ -91,11 +91,11 @@ class ApproximationType(SavedType):
 
     kind: type[Approximation] = Approximation
 
-    def arguments(self, value: Any) -> Mapping[str, object]:
+    def arguments(self, value: Saved) -> Mapping[str, object]:
         """Return the arguments of the constructor beside the Gram."""
         return {"mixture": Mixture(value.learners, value.weights)}
 
-    def to_parts(self, value: Any) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Mapping[str, object]:
         """Return what an approximation is made of."""
         return {
             "gram": value.gram,
@@ -122,7 +122,7 @@ class InSampleType(ApproximationType):
 
     kind: type[Approximation] = InSample
 
-    def arguments(self, value: Any) -> Mapping[str, object]:
+    def arguments(self, value: Saved) -> Mapping[str, object]:
         """Return F, S, δ and the corrupted entries."""
         return {
             "F": value._factor.all(),
@@ -146,10 +146,10 @@ class InSampleType(ApproximationType):
 class SparseType(SavedType):
     """A sparse matrix, which is made of some arrays and its shape."""
 
-    kind: Any
+    kind: type
     names: tuple[str, ...]
 
-    def to_parts(self, value: Any) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Mapping[str, object]:
         """Return the arrays and the shape."""
         return {name: getattr(value, name) for name in (*self.names, "shape")}
 
@@ -168,14 +168,14 @@ class StoredType(SavedType):
 
     kind: type
 
-    def to_parts(self, value: Any) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Mapping[str, object]:
         """Raise a TypeError that says what to do."""
         raise TypeError(
             f"The {value.n} training rows lie in a store of their own: save the model without "
             "with_rows, and keep the store beside it."
         )
 
-    def from_parts(self, parts: Parts) -> NoReturn:
+    def from_parts(self, parts: Parts) -> object:
         """Raise: there is no such object in a file."""
         raise ValueError(f"rows in a store, of {len(parts)} parts")
 
@@ -183,13 +183,13 @@ class StoredType(SavedType):
 class EncodedRowsType(StoredType):
     """Rows with piecewise-linear codes; other encoded rows are in a store."""
 
-    def to_parts(self, value: Any) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Mapping[str, object]:
         """Return rows and codes."""
         if isinstance(value.encoder, PiecewiseCodes):
             return {"rows": value.rows, "encoder": value.encoder}
         return super().to_parts(value)
 
-    def from_parts(self, parts: Parts) -> Any:
+    def from_parts(self, parts: Parts) -> EncodedRows:
         """Return the encoded rows."""
         rows = EncodedRows(**parts)
         require(isinstance(rows.rows, Rows), "codes and rows")
@@ -208,7 +208,7 @@ class WithoutRowsType(SavedType):
         """The name of the placeholder."""
         return DroppedRows.__name__
 
-    def to_parts(self, value: Any) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Mapping[str, object]:
         """Return the numbers of rows and columns."""
         return {"n": value.n, "n_features": value.n_features}
 
@@ -258,7 +258,7 @@ class RandomStateType(SavedType):
 # All types
 
 
-def _find_exported(module: ModuleType, kind: type) -> list[Any]:
+def _find_exported(module: ModuleType, kind: type) -> list[type[Saved]]:
     """Return the classes of that kind that a module exports."""
     exported = [one for one in vars(module).values() if isinstance(one, type)]
     return [one for one in exported if issubclass(one, kind)]

@@ -41,6 +41,9 @@ OUTPUTS = ("prediction", "label", "probabilities", "features")
 ELEMENTS = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "INT64"}
 """ONNX's types of elements by NumPy's kinds of types; all else is text."""
 
+WIDEST = {"f": np.float64, "i": np.int64}
+"""Types of constants by NumPy's kinds of types."""
+
 
 class Tensor(NDArrayOperatorsMixin):
     """A value in a graph; NumPy's functions of it (`OPERATORS`) are nodes."""
@@ -82,15 +85,25 @@ class Graph:
 
     def __call__(self, operator: str, *inputs: Operand, **how: object) -> Tensor:
         """Add a node, and return its result."""
-        names = [part.name if isinstance(part, Tensor) else self._constant(part) for part in inputs]
+        names = [self._name(part) for part in inputs]
         result = f"{self.prefix}{operator}_{len(self._nodes)}"
-        self._nodes.append(self._onnx.helper.make_node(operator, names, [result], **how))
+        self._add_node(operator, names, result, **how)
         return Tensor(self, result)
+
+    def _name(self, part: Operand) -> str:
+        if isinstance(part, Tensor):
+            return part.name
+        return self._constant(part)
+
+    def _add_node(self, operator: str, names: Sequence[str], result: str, **how: object) -> None:
+        node = self._onnx.helper.make_node(operator, names, [result], **how)
+        self._nodes.append(node)
 
     def input(self, name: str, width: int, kind: str = "number") -> Tensor:
         """Add an input of shape (n, width) for numbers or a column of another kind."""
         elements = "STRING" if kind == "category" else "DOUBLE"
-        self._inputs.append(self._describe(name, elements, ["n", width], INPUTS[kind]))
+        described = self._describe(name, elements, ["n", width], INPUTS[kind])
+        self._inputs.append(described)
         return Tensor(self, name, elements)
 
     def column_input(self, j: int, kind: str) -> Tensor:
@@ -124,7 +137,7 @@ class Graph:
     def output(self, name: str, found: Tensor, *, flat: bool = False) -> None:
         """Give a result, of shape (n,) or (n, m), its name."""
         shape = ["n"] if flat else ["n", "m"]
-        self._nodes.append(self._onnx.helper.make_node("Identity", [found.name], [name]))
+        self._add_node("Identity", [found.name], name)
         self._outputs.append(self._describe(name, found.elements, shape))
 
     def _describe(
@@ -136,7 +149,7 @@ class Graph:
     def _constant(self, values: ArrayLike) -> str:
         name = f"{self.prefix}constant_{len(self._arrays)}"
         array = np.asarray(values)
-        dtype = {"f": np.float64, "i": np.int64}.get(array.dtype.kind, array.dtype)
+        dtype = WIDEST.get(array.dtype.kind, array.dtype)
         array = np.ascontiguousarray(array, dtype)
         self._arrays.append(self._onnx.numpy_helper.from_array(array, name))
         return name

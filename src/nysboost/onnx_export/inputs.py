@@ -17,10 +17,13 @@ from nysboost.tables.cycles import CYCLES, DIGITS, Cycle
 
 def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
     """Return the inputs as numbers, shape (n, width), by the codes of the model's table."""
-    codes: Codes | None = getattr(model, "_table", None)
-    has_names = hasattr(model, "feature_names_in_")
-    X = None if has_names else g.input("X", model.n_features_in_)
+    # one input for all columns, or one for each that has a name
+    X = None
+    if not hasattr(model, "feature_names_in_"):
+        X = g.input("X", model.n_features_in_)
 
+    # numbers as they are
+    codes: Codes | None = getattr(model, "_table", None)
     if codes is None or not codes.schema.columns:
         if X is None:
             X = join([g.column_input(j, "number") for j in range(model.n_features_in_)])
@@ -28,6 +31,7 @@ def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
             return X
         return g("Where", np.isnan(X), codes.schema.medians[None], X)
 
+    # columns of any kind
     parts: list[Tensor] = []
     for j, column in enumerate(codes.schema.columns):
         if not column.used:
@@ -51,7 +55,9 @@ def _encode_number(g: Graph, x: Tensor, column: Column) -> list[Tensor]:
     for name in column.cycles:
         phase = _phase(x, CYCLES[name])
         angle = phase * (2 * np.pi)
-        codes = [phase, _round(np.sin(angle)), _round(np.cos(angle))]
+        sine = _round(np.sin(angle))
+        cosine = _round(np.cos(angle))
+        codes = [phase, sine, cosine]
         parts += [g("Where", gaps, 0.0, code) for code in codes]
     return parts
 
@@ -79,7 +85,8 @@ def _encode_category(
     """Return one-hot codes, and the means of the targets for a category with many values."""
     # ONNX takes no blanks away: values are known as they were written in fitting, too
     written = [*map(str, column.values), *column.padded]
-    positions = [*range(len(column.values)), *find_positions(column.values, column.padded)]
+    positions = [*range(len(column.values))]
+    positions += find_positions(column.values, column.padded)
     at = g(
         "LabelEncoder",
         x,
@@ -91,7 +98,10 @@ def _encode_category(
 
     parts = []
     if shown:
-        parts.append(g("Where", g("Equal", at, [list(shown)]), 1.0, 0.0))
-    if means is not None:  # whose last two rows, −2 and −1, are those of the unknown and of gaps
-        parts.append(g("Gather", means, g("Reshape", at, [-1]), axis=0))
+        is_value = g("Equal", at, [list(shown)])
+        parts.append(g("Where", is_value, 1.0, 0.0))
+    if means is not None:
+        # the last two means are those of unknown values, −2, and of gaps, −1
+        flat = g("Reshape", at, [-1])
+        parts.append(g("Gather", means, flat, axis=0))
     return parts

@@ -59,7 +59,8 @@ def classify(model: NystroemClassifier, X: Tensor) -> tuple[Tensor, Tensor]:
     calibration = model._calibration
     logits = scores * calibration.slope + calibration.bias[None, :]
     if model._members[0].logistic is not None:
-        logits = logits + g("Gather", found, np.arange(k, 2 * k), axis=1)
+        of_regressions = g("Gather", found, np.arange(k, 2 * k), axis=1)
+        logits = logits + of_regressions
     if calibration.power:
         logits = logits + np.log(g("Max", scores, FLOOR)) * calibration.power
 
@@ -97,7 +98,9 @@ def _add_codes(X: Tensor, edges: Sequence[Floats]) -> Tensor:
     parts = [X]
     for j, e in enumerate(edges):
         if len(e) > 2:
-            steps = (X.column(j) - e[None, :-1]) / np.diff(e)[None, :]
+            begins = e[None, :-1]
+            widths = np.diff(e)[None, :]
+            steps = (X.column(j) - begins) / widths
             parts.append(X.graph("Clip", steps, 0.0, 1.0))
     return join(parts)
 
@@ -113,7 +116,9 @@ def _predict_in_leaves(leaves: Leaves, U: Tensor, w: Floats) -> Tensor:
     # on which side of each node's plane a row lies, and zeros of shape (n, t)
     tree = leaves.tree
     above = np.greater(U @ tree.directions.T, tree.thresholds[None, :])
-    shape = g("Concat", g("Shape", U, start=0, end=1), [w.shape[1]], axis=0)
+    n = g("Shape", U, start=0, end=1)
+    t = w.shape[1]
+    shape = g("Concat", n, [t], axis=0)
     found = g("Expand", np.zeros((1, 1)), shape)
 
     # nodes, each with truth values of the rows that are in it, shape (n, 1)
@@ -121,6 +126,7 @@ def _predict_in_leaves(leaves: Leaves, U: Tensor, w: Floats) -> Tensor:
     waiting: list[tuple[int, Tensor | NDArray[np.bool]]] = [(0, everywhere)]
     while waiting:
         node, inside = waiting.pop()
+        # an inner node sends its rows to either side
         if node >= 0:
             below_child, above_child = tree.children[node]
             side = above.column(node)
@@ -128,6 +134,7 @@ def _predict_in_leaves(leaves: Leaves, U: Tensor, w: Floats) -> Tensor:
             waiting.append((int(above_child), side & inside))
             continue
 
+        # a leaf predicts its rows
         place = places[-1 - node]
         rows = g("Transpose", g("NonZero", g("Reshape", inside, [-1])))
         points = MappedPoints(g("GatherND", U, rows), V[place])
@@ -167,7 +174,10 @@ class MappedPoints:
         return self.U @ self.V.T
 
     def _city_block_distances(self) -> Tensor:
-        parts = [abs(self.U.column(j) - v[None, :]) for j, v in enumerate(self.V.T)]
+        parts = []
+        for j, v in enumerate(self.V.T):
+            differences = self.U.column(j) - v[None, :]
+            parts.append(abs(differences))
         return self.U.graph("Sum", *parts)
 
     def _squared_distances(self) -> Tensor:
@@ -175,8 +185,9 @@ class MappedPoints:
         centre = self.V.mean(axis=0)
         u = self.U - centre
         v = self.V - centre
-        norms = self.U.graph("ReduceSumSquare", u, [1]) + (v**2).sum(axis=1)
-        return np.maximum(norms - u @ (2 * v.T), 0.0)
+        of_u = self.U.graph("ReduceSumSquare", u, [1])
+        of_v = (v**2).sum(axis=1)
+        return np.maximum(of_u + of_v - u @ (2 * v.T), 0.0)
 
 
 def _matern(nu: float, r: Tensor) -> Tensor:
