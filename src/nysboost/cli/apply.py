@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nysboost.cli import cluster
 from nysboost.cli.sinks import (
+    Columns,
     Found,
     escape_formulas,
     name_columns,
@@ -219,7 +220,7 @@ def _write(
 
             if not isinstance(made, dict):
                 made = {what: made}
-            columns = _columns_to_write(made, part, kept)
+            columns: Columns = _columns_to_write(made, part, kept)
             if options.escape_formulas:
                 columns = escape_formulas(columns)
             write(columns)

@@ -116,8 +116,9 @@ def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> pd.
 
     with file.path.open("rb") as stream:
         block = import_optional("fsspec.utils").read_block(stream, start, size, b"\n")
-    none = {name: file.convert(name, pa.array([], pa.string())) for name in columns}
-    tables = [pa.table(none)]
+    # A table without rows has the types of all columns
+    nothing = pa.array([], pa.string())
+    tables = [pa.table({name: file.convert(name, nothing) for name in columns})]
     if start > 0:
         file = replace(file, header=0)
     if block.strip():

@@ -324,7 +324,8 @@ def make_parser() -> ArgumentParser:
     every: Action = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         brief = command.says.partition(". ")[0].rstrip(".")
-        given = " ".join(o.upper() for o in command.options.split() if o[0] != "-")
+        options = command.options.split()
+        given = " ".join(option.upper() for option in options if option[0] != "-")
         one = every.add_parser(  # type: ignore[attr-defined]
             name,
             help=brief,
@@ -332,6 +333,6 @@ def make_parser() -> ArgumentParser:
             usage=f"nysboost {name} {given} [options]",
             allow_abbrev=False,
         )
-        for option in command.options.split():
+        for option in options:
             one.add_argument(option, **OPTIONS[option] | command.own.get(option, {}))
     return parser

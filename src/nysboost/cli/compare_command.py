@@ -44,6 +44,7 @@ def compare(options: Namespace) -> Found:
     budget = methods.choose_budget(options.components, len(points), chosen, options.learners)
     make_writable(options.out, REPORT_FILES, [options.data])
 
+    # What is compared on what
     seeds = format_count(options.repeats, "seed")
     notes = [
         *points.notes,
@@ -52,6 +53,7 @@ def compare(options: Namespace) -> Found:
     ]
     print("\n".join(printable(note) for note in notes))
 
+    # The comparison and its report
     task = methods.Task(
         points.X,
         kernel,
@@ -66,7 +68,6 @@ def compare(options: Namespace) -> Found:
     with report_progress("methods", verbose=1):
         outcomes = methods.run(task, notes.append)
     method, reason = methods.recommend(outcomes)
-
     page = methods.make_page(
         outcomes,
         budget,
@@ -178,7 +179,8 @@ def _as_matrix(table: pa.Table, source: Source) -> NDArray[np.float64]:
                 f"{source.file.path} is no kernel matrix: its column {column.name!r} holds no "
                 "numbers. Leave --kernel precomputed out to compare on its rows as points."
             )
-    return np.column_stack([column.to_numpy() for column in table.columns]).astype(np.float64)
+    columns = [column.to_numpy() for column in table.columns]
+    return np.column_stack(columns).astype(np.float64)
 
 
 def _read_numbers(source: Source, options: Namespace) -> Points:
@@ -213,8 +215,9 @@ def _standardise(points: Points) -> None:
     X = points.X
     if is_sparse(X):
         raise UserError("A sparse table this wide cannot be standardised: it would fill up.")
-    scale = X.std(axis=0)
-    points.X = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    mean = X.mean(axis=0)
+    std = X.std(axis=0)
+    points.X = (X - mean) / np.where(std > 0, std, 1.0)
     points.scaled = True
     points.notes.append(
         "Each column was scaled to mean 0 and standard deviation 1 (--no-standardise leaves them)."
@@ -255,7 +258,9 @@ def _python_to_approximate(method: str, task: methods.Task, points: Points) -> d
     if points.scaled:
         rows = "sklearn.preprocessing.scale(X)"
 
-    given = {name: value for name, value in task.sizes(method).items() if value is not None}
-    sizes = "".join(f", {name}={value}" for name, value in given.items())
+    sizes = ""
+    for name, value in task.sizes(method).items():
+        if value is not None:
+            sizes += f", {name}={value}"
     code = f'nb.approximate({rows}, "{method}", {kernel}{sizes}, random_state={task.seed})'
     return {f"Approximate with it, in Python, with {what}:": code}

@@ -68,11 +68,14 @@ def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iter
 def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
     """Return what an error means to a person, and the exit code."""
     if isinstance(error, UserError):
-        return str(error), next(code for kind, code in CODES.items() if isinstance(error, kind))
+        codes = [code for kind, code in CODES.items() if isinstance(error, kind)]
+        return str(error), codes[0]
     if isinstance(error, KeyboardInterrupt):
         return f"Stopped. {kept}", STOPPED
     if isinstance(error, MemoryError):
-        reason = f": {error}" if str(error) else ""
+        reason = ""
+        if str(error):
+            reason = f": {error}"
         return f"The memory is too small{reason}. Try a smaller --max-memory.", NO_ROOM
     if isinstance(error, FileNotFoundError):
         return f"There is no file {error.filename or error}.", NO_FILE

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from nysboost.compare.learners import (
     FEWEST,
     OURS,
     Problem,
+    Targets,
     fit_and_test,
     make_learner,
     say_outcome,
@@ -56,6 +57,9 @@ COPIES = 6
 SMALL_SHARE = 0.05
 """A share of the rows that the final model may do without."""
 
+Block: TypeAlias = NDArray[Any]
+"""Rows as numbers, shape (n, d)."""
+
 OF_LEARNERS = {"linear": False, "cv": "random", "groups": None, "max_time": None}
 OF_APPROXIMATIONS = {"method": "joint", "kernel": "rbf", "sigma": None, "tol": None}
 """Options that only one kind of model takes, with their defaults."""
@@ -69,12 +73,14 @@ def run(options: Namespace) -> Found:
     _refuse_wrong_options(options)
 
     begun = time.perf_counter()
+    # The table and the model
     source = open_source(options)
     with _name_file_in_errors(source):
         model, tested = _fit(source, options)
     _keep_writing(model, source)
     nb.save(model, options.out)
 
+    # What came of it
     found: Found = {
         "out": str(options.out),
         "model": type(model).__name__,
@@ -97,7 +103,9 @@ def run(options: Namespace) -> Found:
 
 def spell_predict(model: str, classify: bool) -> str:
     """Return the command that predicts new rows, with what people ask for next."""
-    more = "--proba" if classify else "--interval 0.9"
+    more = "--interval 0.9"
+    if classify:
+        more = "--proba"
     return f"nysboost predict {shlex.quote(model)} new.csv {more} --out predictions.csv"
 
 
@@ -137,6 +145,7 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
         if size > allowed:
             return _fit_large(source, chain(parts, tables), options), {}
 
+    # All of it is in memory
     rows = source.join(parts)
     _print_columns(Schema.of(rows.X, "fill", _ids(options)), rows.X.num_rows)
     if rows.y is None:
@@ -146,10 +155,14 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
     y, classify = choose_task(rows.y, target, options)
     if not options.test:
         return _fit_rows(replace(rows, y=y), classify, options), {}
-
-    by_time = options.cv == "time"
     problem = Problem(
-        rows.X, y, classify, target, seed=options.seed, groups=rows.groups, by_time=by_time
+        rows.X,
+        y,
+        classify,
+        target,
+        seed=options.seed,
+        groups=rows.groups,
+        by_time=options.cv == "time",
     )
     return _fit_and_test(problem, options)
 
@@ -168,8 +181,12 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
 
     # A time limit is that of all fits together
     fits_again = len(held) > SMALL_SHARE * len(problem.y)
-    share = 0.5 if fits_again else 1.0
-    name = LINEAR if options.linear else OURS
+    share = 1.0
+    if fits_again:
+        share = 0.5
+    name = OURS
+    if options.linear:
+        name = LINEAR
     model, outcomes = fit_and_test(make_model(options, classify, share), problem, held, name)
 
     sentence = say_outcome(outcomes, problem.measure, problem.target)
@@ -195,21 +212,27 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
     names = list(source.columns)
     beside: list[pa.Table] = []
 
+    # What the columns are, of all rows
     def summarise() -> Iterator[list[ColumnSummary]]:
         for part in tables:
             beside.append(part.select(source.beside))
             yield summarise_columns(part.select(names))
 
-    missing = "refuse" if source.target is None else "fill"
+    missing = "fill"
+    if source.target is None:
+        missing = "refuse"
     schema = Schema.from_summaries(summarise(), missing, named=True, ids=_ids(options))
     _print_columns(schema, sum(part.num_rows for part in beside))
 
+    # Targets and groups, in memory
     together = join_tables(beside)
     groups = source.groups_in(together)
     y = source.target_in(together)
     classify = None
     if y is not None:
         y, classify = choose_task(y, str(source.target), options)
+
+    # All rows as numbers, in a file
     training = _train_codes(schema, source, y, classify)
 
     def encode(part: pa.Table, start: int) -> Floats:
@@ -220,6 +243,8 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
             model = make_model(options, None).fit(X)
         else:
             model = _fit_rows(TrainingRows(X, y, groups), classify, options)
+
+    # The model takes tables, not the numbers that were made of one
     model._table = training.codes
     model.schema_ = schema
     name_columns(model, names, len(names))
@@ -227,7 +252,7 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
 
 
 def _train_codes(
-    schema: Schema, source: Source, y: NDArray[Any] | None, classify: bool | None
+    schema: Schema, source: Source, y: Targets | None, classify: bool | None
 ) -> TrainingCodes:
     """Return the codes of a table, with means of the target for categories of many values.
 
@@ -260,9 +285,9 @@ def _fit_array(source: Source, options: Namespace) -> Model:
         return _fit_numbers(source.read(), options)
 
     width = len(source.columns)
-    beside: list[NDArray[Any]] = []
+    beside: list[Block] = []
 
-    def split(block: NDArray[Any], _: int) -> NDArray[Any]:
+    def split(block: Block, _: int) -> Block:
         beside.append(block[:, width:])
         return block[:, :width]
 
@@ -288,9 +313,7 @@ def _fit_numbers(rows: TrainingRows, options: Namespace) -> Model:
 
 
 @contextmanager
-def _numbers_in_file(
-    source: Source, encode: Callable[[Part, int], NDArray[Any]]
-) -> Iterator[NDArray[Any]]:
+def _numbers_in_file(source: Source, encode: Callable[[Part, int], Block]) -> Iterator[Block]:
     """Give all rows as a memory map of numbers; `encode` takes a part and its first row."""
     with TemporaryDirectory(prefix="nysboost-") as folder:
         parts = count_rows(source.parts(), "read", source.file.n, 1)
@@ -332,7 +355,7 @@ def _ids(options: Namespace) -> str:
     return "keep" if options.target is None else str(options.ids)
 
 
-def choose_task(y: NDArray[Any], target: str, options: Namespace) -> tuple[NDArray[Any], bool]:
+def choose_task(y: Targets, target: str, options: Namespace) -> tuple[Targets, bool]:
     """Return targets for the task, and whether that is classification; print which and why.
 
     Text is classified, as are whole numbers of which there are two.
@@ -352,11 +375,13 @@ def choose_task(y: NDArray[Any], target: str, options: Namespace) -> tuple[NDArr
     return y, classify
 
 
-def _are_whole(y: NDArray[Any]) -> bool:
+def _are_whole(y: Targets) -> bool:
     """Whether all numbers are whole, and small enough to be exact."""
     if y.dtype.kind in "iu":
         return True
-    return bool((np.abs(y) < 2**53).all() and (y == np.round(y)).all())
+    exact = np.abs(y) < 2**53
+    whole = y == np.round(y)
+    return bool(exact.all() and whole.all())
 
 
 def _print_task(classify: bool, target: str, n_values: int, numbers: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,9 @@ ZARR_PARTS = re.compile(r"zarr\.json|\.z\w+|c|[\d.]+")
 PARQUET_PARTS = re.compile(r".*\.parquet|_(common_)?metadata|\..*\.crc")
 """Names of what is in an array of Zarr, and in a folder of Parquet files."""
 
+Block: TypeAlias = NDArray[Any]
+"""Rows of an output, shape (n, d)."""
+
 Put = Callable[[Any], object]
 """What writes the next rows."""
 
@@ -54,7 +57,7 @@ Columns: TypeAlias = Mapping[str, Any]
 
 
 @contextmanager
-def _open_npy(path: Path, block: NDArray[Any], n: int | None) -> Iterator[Put]:
+def _open_npy(path: Path, block: Block, n: int | None) -> Iterator[Put]:
     file = NpyOutput(path, n, block.shape[1], block)
     file.begin()
     try:
@@ -66,15 +69,15 @@ def _open_npy(path: Path, block: NDArray[Any], n: int | None) -> Iterator[Put]:
 
 
 @contextmanager
-def _open_npz(path: Path, _block: NDArray[Any], _n: int | None) -> Iterator[Put]:
+def _open_npz(path: Path, _block: Block, _n: int | None) -> Iterator[Put]:
     """Hold one array, X, in memory until it is whole."""
-    parts: list[NDArray[Any]] = []
+    parts: list[Block] = []
     yield parts.append
     write_npz(path, X=np.concatenate(parts))
 
 
 @contextmanager
-def _open_array(path: Path, block: NDArray[Any], _n: int | None) -> Iterator[Put]:
+def _open_array(path: Path, block: Block, _n: int | None) -> Iterator[Put]:
     """Make an HDF5 or Zarr array that grows."""
     width = block.shape[1]
     row_bytes = width * block.dtype.itemsize
@@ -101,7 +104,7 @@ class GrowingArray:
 
     array: Any
 
-    def append(self, rows: NDArray[Any]) -> None:
+    def append(self, rows: Block) -> None:
         """Write rows below those that are there."""
         if is_hdf5(self.array):
             refuse_full_disk(self.array, len(rows))
@@ -118,7 +121,9 @@ def _open_columns(path: Path, block: pa.Table, _n: int | None) -> Iterator[Put]:
     import pyarrow.parquet as arrow_parquet
 
     form = path.suffix.lower()
-    place = sys.stdout.buffer if str(path) == "-" else str(path)
+    place: BinaryIO | str = str(path)
+    if place == "-":
+        place = sys.stdout.buffer
     schema = block.schema.with_metadata({"software": SOFTWARE})  # CSV has no place for it
     if form == ".parquet":
         opened = arrow_parquet.ParquetWriter(place, schema)
@@ -158,13 +163,17 @@ def open_sink(
     The first rows show types; `expected` is the number of all rows, where it is known.
     """
     on_standard_output = str(path) == "-"
-    form = ".csv" if on_standard_output else path.suffix.lower()
+    form = path.suffix.lower()
+    if on_standard_output:
+        form = ".csv"
     if form not in SINKS:
         msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
         raise NoFileError(msg)
     refuse_existing(path, force)
 
-    place = nullcontext(path) if on_standard_output else atomic_path(path)
+    place: AbstractContextManager[Path] = atomic_path(path)
+    if on_standard_output:
+        place = nullcontext(path)
     with place as beside, ExitStack() as opened:
         sink = Sink(form, beside, expected, opened)
         yield sink.write
@@ -273,7 +282,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the start of a formula."""
 
 
-def escape_formulas(columns: Columns) -> dict[str, Any]:
+def escape_formulas(columns: Columns) -> Columns:
     """Return columns whose texts, and names, a spreadsheet does not run as formulas.
 
     Texts that begin as a formula get an apostrophe in front.
@@ -282,7 +291,9 @@ def escape_formulas(columns: Columns) -> dict[str, Any]:
 
 
 def _escape(text: str) -> str:
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    if text.startswith(FORMULA_STARTS):
+        return f"'{text}"
+    return text
 
 
 def _escape_values(values: Any) -> Any:
@@ -294,7 +305,8 @@ def _escape_values(values: Any) -> Any:
 
     import pyarrow as pa
 
-    if not (pa.types.is_string(values.type) or pa.types.is_dictionary(values.type)):
+    is_text = pa.types.is_string(values.type) or pa.types.is_dictionary(values.type)
+    if not is_text:
         return values
     texts = values.cast(pa.string()).to_pylist()
     return pa.array([text if text is None else _escape(text) for text in texts])

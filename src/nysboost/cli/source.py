@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from nysboost.compare.learners import Targets
 from nysboost.learn.input import number_groups
 from nysboost.numerics.arrays import Indices
 from nysboost.numerics.budget import MAX_MEMORY
@@ -40,7 +41,7 @@ class TrainingRows:
     """Rows X with targets y and the numbers of their groups, each of shape (n,) or None."""
 
     X: Part
-    y: NDArray[Any] | None
+    y: Targets | None
     groups: Indices | None = None
 
 
@@ -57,7 +58,7 @@ class Source:
     columns: Sequence[str]
     drop_missing: bool = False
     target: str | None = None
-    y: NDArray[Any] | None = None
+    y: Targets | None = None
     drop_missing_target: bool = False
     groups: str | None = None
     kept: list[NDArray[np.bool_]] = field(default_factory=list, init=False)
@@ -80,7 +81,8 @@ class Source:
     @property
     def whole(self) -> bool:
         """Whether these are all rows and columns of an array."""
-        return not (self.named or self.drops) and len(self.columns) == len(self.file.names)
+        all_columns = len(self.columns) == len(self.file.names)
+        return all_columns and not self.named and not self.drops
 
     @property
     def beside(self) -> list[str]:
@@ -113,14 +115,16 @@ class Source:
                 yield _take_rows(block, whole)
 
         if n_left == 0:
-            gaps = " without gaps" if self.drops else ""
-            raise TableError(f"{self.file.path} has no rows{gaps}.")
+            without_gaps = " without gaps" if self.drops else ""
+            raise TableError(f"{self.file.path} has no rows{without_gaps}.")
 
     def _find_whole_rows(self, block: Part, names: list[str], rows: slice) -> NDArray[np.bool_]:
         """Return which rows of a block have no gap where gaps are left out."""
-        required = [] if self.target is None else [self.target]
+        required: list[str] = []
         if self.drop_missing:
             required = [*self.columns, *self.beside]
+        elif self.target is not None:
+            required = [self.target]
 
         whole = np.ones(block.shape[0], dtype=bool)
         if isinstance(block, np.ndarray):
@@ -144,12 +148,11 @@ class Source:
         """Return parts that were read as one."""
         if self.named:
             table = join_tables(parts)
-            return TrainingRows(
-                table.select(list(self.columns)), self.target_in(table), self.groups_in(table)
-            )
+            X = table.select(list(self.columns))
+            return TrainingRows(X, self.target_in(table), self.groups_in(table))
         return TrainingRows(np.concatenate(parts)[:, : len(self.columns)], None)
 
-    def target_in(self, table: pa.Table) -> NDArray[Any] | None:
+    def target_in(self, table: pa.Table) -> Targets | None:
         """Return the values of the target in an Arrow table, of shape (n,); None without one."""
         if self.target is None:
             return None
@@ -183,12 +186,14 @@ def open_source(options: Namespace) -> Source:
     if target is not None:
         target = _find_column(file, target)
 
+    # Groups are a column that is no feature
     groups = getattr(options, "groups", None)
     if groups is not None:
         groups = _find_column(file, groups)
     if groups is not None and groups == target:
         raise UserError(f"--groups and --target both name the column {target!r}: give two columns.")
 
+    # All other columns are features
     left_out = {target, groups, *_find_columns(file, options.drop_column)}
     names = without_index(file.names, file.path, file.notes)
     columns = [name for name in names if name not in left_out]

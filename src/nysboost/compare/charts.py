@@ -148,7 +148,7 @@ class BarPlot:
     """Draws a bar for each name, the first on top."""
 
     label: str
-    values: Mapping[Any, float]
+    values: Mapping[str | float, float]
 
     def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
@@ -158,7 +158,7 @@ class BarPlot:
         axes.invert_yaxis()
 
 
-def chart_bars(title: str, label: str, values: Mapping[Any, float]) -> Chart:
+def chart_bars(title: str, label: str, values: Mapping[str | float, float]) -> Chart:
     """Chart a bar for each name, the first on top."""
     return Chart(title, BarPlot(label, values), height=0.8 + 0.26 * len(values))
 
@@ -181,8 +181,10 @@ def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Numbers) -> Non
         return
 
     # long numbers would touch on a phone
-    whole = bool((shown == shown.round()).all())
-    axis.set_major_locator(ticker.MaxNLocator(6 if whole else 5, integer=whole))
+    if (shown == shown.round()).all():
+        axis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+    else:
+        axis.set_major_locator(ticker.MaxNLocator(5))
 
 
 @contextmanager
@@ -197,12 +199,16 @@ def _make_figure(chart: Chart, width: float, height: float, **style: object) -> 
         figure = figures.Figure((width, height), layout="constrained")
         axes = figure.add_subplot()
         chart.draw(axes)
+
+        # One legend below, in place of that of the axes
         legend = axes.get_legend()
         if legend is not None:
             legend.remove()
         handles, names = axes.get_legend_handles_labels()
         if len(names) > 1:
-            columns = 3 if max(map(len, names)) < 16 else 2
+            columns = 2
+            if max(map(len, names)) < 16:
+                columns = 3
             figure.legend(handles, names, loc="outside lower left", ncols=columns, frameon=False)
         yield figure
 
@@ -224,9 +230,12 @@ def render(chart: Chart) -> str:
     with _make_figure(chart, 4.6, chart.height, **style) as figure:
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
 
+    # What a page needs of it: no metadata, no ids, the colour of its text
     svg = METADATA.sub("", text.getvalue())
     svg = GROUP_ID.sub("<g", svg)  # ids are not unique in a page of several charts
     svg = svg.replace(BLACK, "currentColor")
+
+    # A beginning of our own, whose size is that of its place in the page
     head = HEAD.match(svg)
     if head is None:
         raise ValueError("matplotlib wrote no SVG.")

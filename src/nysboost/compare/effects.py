@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nysboost.compare.learners import Model
 from nysboost.numerics.arrays import Floats
 from nysboost.tables.gaps import is_gap
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_VALUES = 12
 """Values of a column at which its effect is found."""
@@ -19,8 +23,8 @@ MOST_CLASSES = 4
 """Classes whose probability is drawn."""
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-Days: TypeAlias = Any
-"""An array of dates, datetime64 in microseconds."""
+Days: TypeAlias = NDArray[Any]
+"""Dates in microseconds."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Effect:
     """
 
     column: str
-    values: list[Any]
+    values: Sequence[str | float]
     means: Floats
     n_different: int
 
@@ -48,48 +52,56 @@ class Effect:
         return not any(isinstance(value, str) for value in self.values)
 
 
-def find_effects(model: Any, table: Any, name: str) -> list[Effect]:
+def find_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
     """Return the effects of a column of an Arrow table: one, or of a date those of its parts."""
     import pyarrow as pa
 
     kind = table.column(name).type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _date_effects(model, table, name)
-    return [_value_effect(model, table, name)]
+    return _value_effect(model, table, name)
 
 
-def _predict(model: Any, table: Any) -> Floats:
+def _predict(model: Model, table: pa.Table) -> Floats:
     """Return the mean prediction over the rows, or the mean probability of each class."""
     if hasattr(model, "classes_"):
         return np.asarray(np.mean(model.predict_proba(table), axis=0))
     return np.atleast_1d(np.mean(model.predict(table)))
 
 
-def _value_effect(model: Any, table: Any, name: str) -> Effect:
-    """Return the effect of some of the values that a column has."""
+def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
+    """Return the effect of some of the values that a column has, none of one without values."""
     column = table.column(name)
     place = table.column_names.index(name)
     cells = column.to_pylist()
     row_of = {value: row for row, value in enumerate(cells) if not is_gap(value)}
     different = sorted(row_of, key=_sort_key)
+    if not different:
+        return []
 
-    chosen = np.unique(np.linspace(0, len(different) - 1, MOST_VALUES).round().astype(int))
+    # Some values, evenly spaced among those that there are
+    last = len(different) - 1
+    chosen = np.unique(np.linspace(0, last, MOST_VALUES).round().astype(int))
     values = []
     means = []
     for i in chosen:
         value = different[i]
+
+        # The column has this value in every row
         everywhere = column.take(np.full(len(table), row_of[value]))
         means.append(_predict(model, table.set_column(place, name, everywhere)))
-        values.append(value if isinstance(value, int | float) else str(value))
-    return Effect(name, values, np.array(means), len(different))
+        if not isinstance(value, int | float):
+            value = str(value)
+        values.append(value)
+    return [Effect(name, values, np.array(means), len(different))]
 
 
-def _sort_key(value: Any) -> tuple[str, Any]:
+def _sort_key(value: object) -> tuple[str, object]:
     """Return what sorts values of several types."""
     return str(type(value)), value
 
 
-def _date_effects(model: Any, table: Any, name: str) -> list[Effect]:
+def _date_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
     """Return the effects of hour, weekday and month, those that vary, with all else unchanged."""
     import pyarrow as pa
 
@@ -118,7 +130,7 @@ class DatePart:
     name: str
     find: Callable[[Days], NDArray[np.int64]]
     move: Callable[[Days, int], Days]
-    label: Callable[[int], Any]
+    label: Callable[[int], str | int]
 
 
 def _hours(stamps: Days) -> NDArray[np.int64]:
@@ -136,25 +148,29 @@ def _months(stamps: Days) -> NDArray[np.int64]:
 
 
 def _move_to_hour(stamps: Days, hour: int) -> Days:
-    return stamps + (hour - _hours(stamps)).astype("timedelta64[h]")
+    change = hour - _hours(stamps)
+    return np.asarray(stamps + change.astype("timedelta64[h]"))
 
 
 def _move_to_weekday(stamps: Days, weekday: int) -> Days:
-    return stamps + (weekday - _weekdays(stamps)).astype("timedelta64[D]")
+    change = weekday - _weekdays(stamps)
+    return np.asarray(stamps + change.astype("timedelta64[D]"))
 
 
 def _move_to_month(stamps: Days, month: int) -> Days:
     """Move dates within their year, to the same distance from the month's first day."""
     begins = stamps.astype("datetime64[M]")
-    moved = begins + (month - _months(stamps)).astype("timedelta64[M]")
-    return moved.astype("datetime64[us]") + (stamps - begins.astype("datetime64[us]"))
+    change = month - _months(stamps)
+    moved = begins + change.astype("timedelta64[M]")
+    since = stamps - begins.astype("datetime64[us]")
+    return np.asarray(moved.astype("datetime64[us]") + since)
 
 
-def _as_it_is(value: int) -> int:
+def _as_it_is(value: int) -> str | int:
     return value
 
 
-def _weekday_name(value: int) -> str:
+def _weekday_name(value: int) -> str | int:
     return WEEKDAYS[value]
 
 

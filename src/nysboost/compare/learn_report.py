@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,34 @@ from sklearn.metrics import confusion_matrix
 
 from nysboost.compare.charts import BLACK, COLOURS, Chart, Curve, chart_bars, chart_curves
 from nysboost.compare.effects import MOST_CLASSES, Effect, find_effects
-from nysboost.compare.learners import COMPACT, OURS, FirstFold, Problem, is_ours, say_outcome
+from nysboost.compare.learners import (
+    COMPACT,
+    OURS,
+    FirstFold,
+    Model,
+    Problem,
+    Targets,
+    is_ours,
+    say_outcome,
+)
 from nysboost.compare.outcomes import Outcome
-from nysboost.compare.page import CHART, CHART_FILES, Page, Section, Table
+from nysboost.compare.page import CHART, CHART_FILES, Page, Record, Section, Table
 from nysboost.compare.peers import CONSTANT
 from nysboost.numerics.arrays import Floats
 from nysboost.numerics.budget import spaced_indices
 from nysboost.plots import CoverageDisplay
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 EXAMINED = 500
 """Test rows at most that are drawn, and that effects are averaged over."""
-SHOWN, EFFECTS, LABELS = 15, 4, 10
-"""Columns whose importance is drawn, and whose effect is; labels of a confusion matrix."""
+SHOWN = 15
+"""Columns whose importance is drawn."""
+EFFECTS = 4
+"""Columns whose effect is drawn."""
+LABELS = 10
+"""Labels of a confusion matrix."""
 ALONE = 0.95
 """Share of the importance from which one column is named: it may be written down afterwards."""
 FEATURES = (
@@ -45,11 +61,12 @@ def make_page(
     *,
     notes: Sequence[str] = (),
     commands: Mapping[str, str] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Page:
     """Return the report of a comparison; `first` is None, if it was stopped before ours."""
     records = [_as_record(outcome) for outcome in outcomes]
-    timed = [Curve(o.name, [o.seconds], [o.error]) for o in outcomes if o.name != CONSTANT]
+    shown = [outcome for outcome in outcomes if outcome.name != CONSTANT]
+    timed = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
     charts = []
     if timed:
         charts = [
@@ -73,7 +90,7 @@ def make_page(
     )
 
 
-def _as_record(outcome: Outcome) -> dict[str, Any]:
+def _as_record(outcome: Outcome) -> Record:
     """Return what is kept of a learner in ``comparison.csv``."""
     return {
         "learner": outcome.name,
@@ -86,15 +103,20 @@ def _as_record(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _make_table(problem: Problem, records: Sequence[Mapping[str, Any]]) -> Table:
+def _make_table(problem: Problem, records: Sequence[Record]) -> Table:
     """Return the table of learners; the better of ours is marked."""
     columns = {
         "learner": "learner",
-        "wrong" if problem.classify else "RMSE": "error",
+        "RMSE": "error",
         "± standard error": "standard_error",
     }
     if problem.classify:
-        columns["log loss"] = "log_loss"
+        columns = {
+            "learner": "learner",
+            "wrong": "error",
+            "± standard error": "standard_error",
+            "log loss": "log_loss",
+        }
     columns |= {
         "folds": "folds",
         "seconds to fit": "fit_seconds",
@@ -130,7 +152,7 @@ class CalibrationPlot:
     right: NDArray[np.bool_]
     claimed: Floats
 
-    def __call__(self, axes: Any) -> None:
+    def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
         CalibrationDisplay.from_predictions(
             self.right, self.claimed, ax=axes, n_bins=10, strategy="quantile", name=OURS
@@ -147,11 +169,17 @@ class ScatterPlot:
     label: str
     slope: int
 
-    def __call__(self, axes: Any) -> None:
+    def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
         some = spaced_indices(len(self.values), EXAMINED)
-        look = {"markersize": 4, "alpha": 0.5, "color": COLOURS[OURS]}
-        axes.plot(self.predicted[some], self.values[some], ".", **look)
+        axes.plot(
+            self.predicted[some],
+            self.values[some],
+            ".",
+            markersize=4,
+            alpha=0.5,
+            color=COLOURS[OURS],
+        )
         ends = np.array([self.predicted.min(), self.predicted.max()])
         axes.plot(ends, self.slope * ends, "--", color=BLACK, linewidth=1)
         axes.set(xlabel="predicted", ylabel=self.label)
@@ -166,7 +194,7 @@ class CoveragePlot:
     predicted: Floats
     std: Floats
 
-    def __call__(self, axes: Any) -> None:
+    def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
         CoverageDisplay.from_predictions(self.y, self.predicted, self.std, ax=axes)
 
@@ -179,8 +207,10 @@ def _show_features(problem: Problem, first: FirstFold) -> Section:
     most = {name: shares[name] for name in names[:SHOWN]}
     charts = [chart_bars("Importance", "share of the total increase in error", most)]
 
+    # Effects of the most important, over some of the rows
     rng = np.random.default_rng(problem.seed)
-    rows = table.take(np.sort(rng.permutation(len(table))[:EXAMINED]))
+    examined = np.sort(rng.permutation(len(table))[:EXAMINED])
+    rows = table.take(examined)
     for name in names[:EFFECTS]:
         effects = find_effects(model, rows, name)
         charts += [_chart_effect(problem, model, effect) for effect in effects]
@@ -195,7 +225,7 @@ def _show_features(problem: Problem, first: FirstFold) -> Section:
     return Section("Features", sentences, charts)
 
 
-def _chart_effect(problem: Problem, model: Any, effect: Effect) -> Chart:
+def _chart_effect(problem: Problem, model: Model, effect: Effect) -> Chart:
     """Return the chart of an effect: a curve of numbers, or bars of names."""
     if not problem.classify:
         label = f"mean predicted {problem.target}"
@@ -208,7 +238,8 @@ def _chart_effect(problem: Problem, model: Any, effect: Effect) -> Chart:
     label = textwrap.fill(label, 36)  # longer lines would be cut off
 
     if effect.ordered:
-        curves = [Curve(name, effect.values, means) for name, means in outputs.items()]
+        numbers = np.asarray(effect.values, dtype=np.float64)
+        curves = [Curve(name, numbers, means) for name, means in outputs.items()]
         return chart_curves(effect.title, effect.column, label, curves, log="")
     name, means = next(iter(outputs.items()))
     if len(outputs) > 1:
@@ -216,20 +247,23 @@ def _chart_effect(problem: Problem, model: Any, effect: Effect) -> Chart:
     return chart_bars(effect.title, label, dict(zip(effect.values, means, strict=True)))
 
 
-def _probabilities_to_draw(model: Any, effect: Effect) -> dict[str, Floats]:
+def _probabilities_to_draw(model: Model, effect: Effect) -> dict[str, Floats]:
     """Return the probabilities of the second of two classes, or of the most frequent of more."""
     classes = model.classes_
     if len(classes) == 2:
         return {str(classes[1]): effect.means[:, 1]}
-    most_probable = np.argsort(-effect.means.mean(axis=0), kind="stable")[:MOST_CLASSES]
+    probability = effect.means.mean(axis=0)
+    most_probable = np.argsort(-probability, kind="stable")[:MOST_CLASSES]
     return {str(classes[i]): effect.means[:, i] for i in most_probable}
 
 
-def _make_confusion_table(y: Any, predicted: Any) -> Table:
+def _make_confusion_table(y: Targets, predicted: Targets) -> Table:
     """Return how often each label was predicted for each true one, of the most frequent."""
     labels, counts = np.unique(y, return_counts=True)
     most_frequent = np.argsort(-counts, kind="stable")[:LABELS]
     shown = labels[np.sort(most_frequent)]
     matrix = confusion_matrix(y, predicted, labels=shown)
-    rows = [[str(label), *map(str, row)] for label, row in zip(shown, matrix, strict=True)]
+    rows = []
+    for label, row in zip(shown, matrix, strict=True):
+        rows.append([str(label), *map(str, row)])
     return Table("True labels (rows) and predicted ones (columns)", ["", *map(str, shown)], rows)

@@ -16,7 +16,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeri
 from threadpoolctl import threadpool_limits
 
 from nysboost.compare import peers
-from nysboost.compare.outcomes import Measures, Outcome, run_rounds
+from nysboost.compare.outcomes import Measures, Outcome, run_rounds, standard_error
 from nysboost.compare.page import format_number
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.search.splits import uses_folds
@@ -35,6 +35,9 @@ FoldTable: TypeAlias = Any
 """Rows of a table: of Arrow for our learners, coded as an array for others."""
 Model: TypeAlias = Any
 """A learner: an estimator of this library, of scikit-learn, or of another one."""
+Targets: TypeAlias = NDArray[Any]
+"""Numbers to be regressed or labels to be classified, shape (n,)."""
+Splitter: TypeAlias = GroupKFold | KFold | StratifiedKFold | TimeSeriesSplit
 
 OPTIONS_OF = {peers.LINEAR: ["--linear"], COMPACT: ["--no-local"], OURS: []}
 """Options of ``nysboost fit`` for learners of the comparison, the simplest first."""
@@ -49,8 +52,8 @@ class Fold:
 
     X_train: FoldTable
     X_test: FoldTable
-    y_train: NDArray[Any]
-    y_test: NDArray[Any]
+    y_train: Targets
+    y_test: Targets
     groups: NDArray[np.intp] | None = None
 
 
@@ -63,7 +66,7 @@ class Problem:
     """
 
     frame: FoldTable
-    y: NDArray[Any]
+    y: Targets
     classify: bool
     target: str = "y"
     components: int | None = None
@@ -75,12 +78,16 @@ class Problem:
     @property
     def measure(self) -> str:
         """What an error is."""
-        return "share of wrong labels" if self.classify else "root mean squared error"
+        if self.classify:
+            return "share of wrong labels"
+        return "root mean squared error"
 
     @property
     def task(self) -> str:
         """The task, as a word."""
-        return "classification" if self.classify else "regression"
+        if self.classify:
+            return "classification"
+        return "regression"
 
     def describe_folds(self) -> str:
         """Return what the folds are, in words."""
@@ -96,20 +103,26 @@ class Problem:
         if groups is not None:
             groups = groups[train]
         return Fold(
-            self.frame.take(train), self.frame.take(test), self.y[train], self.y[test], groups
+            X_train=self.frame.take(train),
+            X_test=self.frame.take(test),
+            y_train=self.y[train],
+            y_test=self.y[test],
+            groups=groups,
         )
 
     def split(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Return the numbers of the training and test rows of each fold."""
         if self.groups is not None:
-            splitter: Any = GroupKFold(self.folds, shuffle=True, random_state=self.seed)
+            splitter: Splitter = GroupKFold(self.folds, shuffle=True, random_state=self.seed)
         elif self.by_time:
             splitter = TimeSeriesSplit(self.folds)
         elif self.classify:
             splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed)
         else:
             splitter = KFold(self.folds, shuffle=True, random_state=self.seed)
-        return list(splitter.split(np.empty(len(self.y)), self.y, self.groups))
+
+        X = np.empty(len(self.y))  # which no splitter looks at
+        return list(splitter.split(X, self.y, self.groups))
 
     def hold_out(self) -> NDArray[np.intp] | None:
         """Return some rows to test on, in rising order; None where there are too few."""
@@ -133,6 +146,8 @@ class Problem:
             return np.sort(rng.permutation(n)[:count])
         sizes = np.bincount(self.groups)
         order = rng.permutation(len(sizes))
+
+        # as many groups in random order as it takes
         n_groups = int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1
         return np.flatnonzero(np.isin(self.groups, order[:n_groups]))
 
@@ -151,7 +166,7 @@ class FirstFold(NamedTuple):
 
     model: Model
     table: FoldTable
-    y: NDArray[Any]
+    y: Targets
 
 
 def cross_validate(
@@ -168,24 +183,35 @@ def cross_validate(
         for train, test in problem.split():
             yield _runs_of_fold(problem, problem.take(train, test), kept)
 
-    outcomes = run_rounds(rounds(), problem.folds, lambda name, _: not is_ours(name), note)
-    return outcomes, kept[0] if kept else None
+    def may_fail(name: str, _: Exception) -> bool:
+        return not is_ours(name)
+
+    outcomes = run_rounds(rounds(), problem.folds, may_fail, note)
+    if not kept:
+        return outcomes, None
+    return outcomes, kept[0]
 
 
 def _runs_of_fold(
     problem: Problem, fold: Fold, kept: list[FirstFold]
 ) -> dict[str, Callable[[], Measures]]:
     """Return the fits of one fold by learner: others first, then ours, the compact one and all."""
+    runs: dict[str, Callable[[], Measures]] = {}
+
+    # Learners of others, on numbers
     coded = peers.CodedRows.of(fold.X_train, fold.X_test)
     of_others = replace(fold, X_train=coded.train, X_test=coded.test, groups=None)
-    runs: dict[str, Callable[[], Measures]] = {}
     for name, model in peers.make_peers(coded, problem.classify, problem.seed).items():
         runs[name] = Run(name, model, of_others, kept)
 
-    cv = "time" if problem.by_time else None
+    # Ours, on the table
+    how: dict[str, Any] = {}
+    if problem.by_time:
+        how["cv"] = "time"
     given = problem.classify, problem.components, problem.seed
-    runs[COMPACT] = Run(COMPACT, make_learner(*given, local=False, cv=cv), fold, kept)
-    runs[OURS] = Run(OURS, make_learner(*given, cv=cv), fold, kept)
+    compact = make_learner(*given, local=False, **how)
+    runs[COMPACT] = Run(COMPACT, compact, fold, kept)
+    runs[OURS] = Run(OURS, make_learner(*given, **how), fold, kept)
     return runs
 
 
@@ -217,11 +243,13 @@ def fit_and_test(
     Return it with its outcome, under its name, and those of a constant and of a linear model, if it
     is none itself; smallest error first.
     """
+    # Ours
     train = np.delete(np.arange(len(problem.y)), held)
     fold = problem.take(train, held)
     model, measures, losses = fit_and_measure(name, model, fold)
     outcomes = [_as_outcome(name, measures, losses)]
 
+    # What it should be better than, fitted to fewer rows of many
     few = problem.take(train[spaced_indices(len(train), LINEAR_ROWS)], held)
     coded = peers.CodedRows.of(few.X_train, few.X_test)
     of_others = replace(few, X_train=coded.train, X_test=coded.test, groups=None)
@@ -234,7 +262,8 @@ def fit_and_test(
 
 def _as_outcome(name: str, measures: Measures, losses: Floats) -> Outcome:
     """Return what one run gave as an outcome of one round."""
-    return Outcome(name, {measure: [value] for measure, value in measures.items()}, losses)
+    measured = {measure: [value] for measure, value in measures.items()}
+    return Outcome(name, measured, losses)
 
 
 def fit_and_measure(name: str, model: Model, fold: Fold) -> tuple[Model, Measures, Floats]:
@@ -246,6 +275,8 @@ def fit_and_measure(name: str, model: Model, fold: Fold) -> tuple[Model, Measure
     if fold.groups is not None:
         how["groups"] = fold.groups
     classify = hasattr(model, "predict_proba")
+
+    # Fit and predict
     with _undisturbed(name, len(fold.y_train)):
         began = time.perf_counter()
         model = model.fit(fold.X_train, fold.y_train, **how)
@@ -256,6 +287,7 @@ def fit_and_measure(name: str, model: Model, fold: Fold) -> tuple[Model, Measure
             probabilities = np.clip(model.predict_proba(fold.X_test), 1e-15, 1)
             probabilities /= probabilities.sum(axis=1, keepdims=True)
 
+    # Compare with the truth
     if classify:
         losses = np.asarray(predicted != fold.y_test, dtype=np.float64)
         error = float(losses.mean())
@@ -301,21 +333,26 @@ def is_tie(a: Outcome, b: Outcome) -> bool:
     The rounds give that, and of one round the rows. A t-test, whose limit is 13 standard errors
     with two folds, would call twice the error a tie, which it never is here.
     """
-    n_rounds = min(len(a.measured["error"]), len(b.measured["error"]))  # one less after Ctrl-C
-    gaps = np.subtract(a.measured["error"][:n_rounds], b.measured["error"][:n_rounds])
-    noise = min(_noise_of(gaps, a, b), max(a.error, b.error) / 2)
+    errors_a = a.measured["error"]
+    errors_b = b.measured["error"]
+    n_rounds = min(len(errors_a), len(errors_b))  # one less after Ctrl-C
+    gaps = np.subtract(errors_a[:n_rounds], errors_b[:n_rounds])
+
+    largest = max(a.error, b.error)
+    noise = min(_noise_of(gaps, a, b), largest / 2)
     return bool(abs(gaps.mean()) <= max(0.01 * b.error, noise))
 
 
 def _noise_of(gaps: Floats, a: Outcome, b: Outcome) -> float:
     """Return two standard errors of the difference of two errors."""
     if len(gaps) > 1:
-        return float(2 * np.std(gaps, ddof=1) / np.sqrt(len(gaps)))
+        return 2 * standard_error(gaps)
     if a.losses is None or b.losses is None:
         return 0.0
     by_row = a.losses - b.losses
-    decided = abs(by_row.mean()) > 2 * np.std(by_row, ddof=1) / np.sqrt(len(by_row))
-    return 0.0 if decided else np.inf
+    if abs(by_row.mean()) > 2 * standard_error(by_row):
+        return 0.0
+    return np.inf
 
 
 def name_in_sentence(outcome: Outcome, *, begins: bool = False) -> str:
@@ -358,7 +395,9 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
         return f"No learner predicts {target} better than a constant ({measure} {error})."
 
     # The better of ours beside the best of the others
-    second = other if best is ours else ours
+    second = ours
+    if best is ours:
+        second = other
     they = name_in_sentence(second)
     theirs = format_number(second.error)
     tied = is_tie(best, second)

@@ -15,7 +15,7 @@ from nysboost._approximate import approximate
 from nysboost.catalogue import FAMILIES, METHODS
 from nysboost.compare.charts import Curve, chart_curves, find_family
 from nysboost.compare.outcomes import Measures, Outcome, run_rounds
-from nysboost.compare.page import CHART, CHART_FILES, Page, Section, Table
+from nysboost.compare.page import CHART, CHART_FILES, Page, Record, Section, Table
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.messages import unknown
@@ -95,11 +95,12 @@ def choose_methods(names: str, kernel: str = "rbf") -> tuple[str, ...]:
 
 def split_names(text: str, kind: str, known: Collection[str]) -> tuple[str, ...]:
     """Return the names in a text, with commas between, each once and each a known one."""
-    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    names = [name.strip() for name in text.split(",")]
+    found = dict.fromkeys(name for name in names if name)
     for name in found:
         if name not in known:
             raise UserError(unknown(kind, name, known))
-    return found
+    return tuple(found)
 
 
 def choose_kernel(name: str, sigma: str | None) -> Kernel:
@@ -198,7 +199,8 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
         return _cannot_compare(usable)
 
     # As good as the best, and much faster
-    tied = [o for o in usable if o.error <= max(CLOSE * best.error, SMALL_ENOUGH)]
+    most = max(CLOSE * best.error, SMALL_ENOUGH)
+    tied = [outcome for outcome in usable if outcome.error <= most]
     fastest = min(tied, key=lambda outcome: outcome.seconds)
     if fastest.seconds <= MUCH_FASTER * best.seconds:
         return fastest.name, (
@@ -209,7 +211,8 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
 
     # The best, whether others come close or not
     text = f"Use {best.name}: its error {_say(best.error)} is the smallest of {len(usable)} methods"
-    ties = [o.name for o in others if o.error <= max(CLOSE * best.error, ROUNDING)]
+    most = max(CLOSE * best.error, ROUNDING)
+    ties = [outcome.name for outcome in others if outcome.error <= most]
     if ties:
         return best.name, f"{text}; {', '.join(ties)} came within 5 % of it, in no less time."
     second = others[0]
@@ -230,7 +233,9 @@ def _cannot_compare(outcomes: Sequence[Outcome]) -> tuple[str, str]:
 
 def _say(error: float) -> str:
     """Return an error as a sentence has it."""
-    return "below 1e-10 (rounding)" if error < ROUNDING else f"{error:.3g}"
+    if error < ROUNDING:
+        return "below 1e-10 (rounding)"
+    return f"{error:.3g}"
 
 
 COLUMNS = {
@@ -264,6 +269,7 @@ def make_page(
         title = f"All {len(records)} methods"
         tables.append(Table.of(title, COLUMNS, records, folded=True, marked=[best]))
 
+    # A point for each method
     curves = [Curve(r["method"], [r["seconds"]], [r["error"]]) for r in shown]
     chart = chart_curves(
         "Error against time",
@@ -285,7 +291,7 @@ def make_page(
     )
 
 
-def _as_record(outcome: Outcome, budget: int, on_front: bool) -> dict[str, Any]:
+def _as_record(outcome: Outcome, budget: int, on_front: bool) -> Record:
     """Return what is kept of a method in ``comparison.csv``."""
     return {
         "method": outcome.name,

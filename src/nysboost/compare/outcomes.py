@@ -39,10 +39,15 @@ class Outcome:
     @property
     def standard_error(self) -> float:
         """That of the mean error; NaN of one round."""
-        errors = self.measured["error"]
+        errors = np.asarray(self.measured["error"])
         if len(errors) == 1:
             return np.nan
-        return float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
+        return standard_error(errors)
+
+
+def standard_error(values: Floats) -> float:
+    """Return the standard error of the mean of two values or more, shape (n,)."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def run_rounds(
@@ -59,6 +64,7 @@ def run_rounds(
     found: dict[str, list[Measures]] = {}
     failed: set[str] = set()
     work = current()
+
     try:
         for candidates in rounds:
             if not work.total:

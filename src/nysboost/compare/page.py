@@ -156,7 +156,7 @@ def _format_csv(records: Sequence[Record]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*records[0], "software"])
     for record in records:
-        cells = ["" if value != value else value for value in record.values()]
+        cells = [value if value == value else "" for value in record.values()]
         writer.writerow([*cells, SOFTWARE])
     return text.getvalue()
 
@@ -214,8 +214,12 @@ def print_table(table: Table) -> None:
     for i, name in enumerate(table.head):
         drawn.add_column(printable(name), overflow="fold", no_wrap=i == 0)
     for row in table.rows:
-        cells = [printable(cell) for cell in row]
-        drawn.add_row(*cells, style="bold" if row[0] in table.marked else None)
+        style = "none"
+        if row[0] in table.marked:
+            style = "bold"
+        drawn.add_row(*map(printable, row), style=style)
+
+    # As wide as the terminal, or in a file as its cells need
     printer = console.Console(highlight=False)
     if not printer.is_terminal:
         printer.width = PRINTED

@@ -39,6 +39,8 @@ FEW_ROWS = 10_000
 """Rows below which LightGBM has one thread, as its manual advises: several wait for each other."""
 MOST_CATEGORIES = 50
 """Columns that one category becomes; rarer values share one of them."""
+MOST_VALUES = 255
+"""Values of a category from which scikit-learn's trees do not take it as one."""
 LANDMARKS = 256
 """Of scikit-learn's Nystroem."""
 
@@ -112,7 +114,8 @@ def _make_linear(classify: bool) -> Learner:
 
 def _make_trees(rows: CodedRows, classify: bool, seed: int) -> Learner:
     """Return scikit-learn's gradient boosting, which takes categories of less than 255 values."""
-    few = [j for j in rows.categories if len(np.unique(rows.train[:, j])) < 255]
+    n_values = {j: len(np.unique(rows.train[:, j])) for j in rows.categories}
+    few = [j for j in rows.categories if n_values[j] < MOST_VALUES]
     if classify:
         return HistGradientBoostingClassifier(random_state=seed, categorical_features=few)
     return HistGradientBoostingRegressor(random_state=seed, categorical_features=few)
@@ -124,7 +127,9 @@ def _make_lightgbm(rows: CodedRows, classify: bool, seed: int) -> Learner:
     threads = None
     if len(rows.train) < FEW_ROWS:
         threads = 1
-    kind: Any = lightgbm.LGBMClassifier if classify else lightgbm.LGBMRegressor
+    kind: Any = lightgbm.LGBMRegressor
+    if classify:
+        kind = lightgbm.LGBMClassifier
     model = kind(n_estimators=500, verbose=-1, random_state=seed, n_jobs=threads)
     model.fit = functools.partial(model.fit, categorical_feature=rows.categories)
     return model
@@ -133,7 +138,9 @@ def _make_lightgbm(rows: CodedRows, classify: bool, seed: int) -> Learner:
 def _make_catboost(rows: CodedRows, classify: bool, seed: int) -> Learner:
     import catboost
 
-    kind: Any = catboost.CatBoostClassifier if classify else catboost.CatBoostRegressor
+    kind: Any = catboost.CatBoostRegressor
+    if classify:
+        kind = catboost.CatBoostClassifier
     model = kind(
         random_seed=seed, cat_features=rows.categories, verbose=0, allow_writing_files=False
     )
