@@ -257,6 +257,18 @@ def test_a_fit_ends_at_its_time_with_a_model(command, folder):
     assert nb.load("m").max_time == 0.0005  # half for the test on held-out rows
 
 
+def test_hints_on_held_out_rows_name_the_options_until_one_is_given(command, folder):
+    days = pd.date_range("2024-01-01", periods=200, freq="7h")
+    pd.DataFrame({"when": days, "x": X[:100, 0].repeat(2), "y": np.arange(200.0)}).to_csv(
+        "days.csv", index=False
+    )
+    words = ["fit", "days.csv", "--target", "y", "--no-test", "--no-local", *SMALL, "--out", "m"]
+    out = command(*words)[1]
+    assert "The rows are sorted by 'when'" in out
+    assert "--cv time holds out the last rows" in out
+    assert "sorted" not in command(*words, "--force", "--cv", "time")[1]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -147,7 +147,7 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
 
     # All of it is in memory
     rows = source.join(parts)
-    _print_columns(Schema.of(rows.X, "fill", _ids(options)), rows.X.num_rows)
+    _print_columns(Schema.of(rows.X, "fill", _ids(options)), rows.X.num_rows, options)
     if rows.y is None:
         return make_model(options, None).fit(rows.X), {}
 
@@ -222,7 +222,7 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
     if source.target is None:
         missing = "refuse"
     schema = Schema.from_summaries(summarise(), missing, named=True, ids=_ids(options))
-    _print_columns(schema, sum(part.num_rows for part in beside))
+    _print_columns(schema, sum(part.num_rows for part in beside), options)
 
     # Targets and groups, in memory
     together = join_tables(beside)
@@ -343,11 +343,21 @@ def _fit_on_cluster(source: Source, options: Namespace) -> Model:
 # What is fitted
 
 
-def _print_columns(schema: Schema, n: int) -> None:
+def _print_columns(schema: Schema, n: int, options: Namespace) -> None:
     """Print what each column is; what a fit would warn about has then been said."""
     warnings.filterwarnings("ignore", message="Column '")
-    lines = [f"{n:,} rows, {schema.width} columns", *schema.describe(), *schema.notes]
+    lines = [f"{n:,} rows, {schema.width} columns", *schema.describe()]
+    lines += hints_to_hold_out(schema, options)
     print("\n  ".join(printable(line) for line in lines))
+
+
+def hints_to_hold_out(schema: Schema, options: Namespace) -> list[str]:
+    """Return hints on dates and repeated ids, unless the options say which rows are held out."""
+    is_chosen = options.cv != "random" or options.groups is not None
+    if options.target is None or is_chosen or not schema.notes:
+        return []
+    advice = "--cv time holds out the last rows, --groups COLUMN all rows of one value together."
+    return [*schema.notes, advice]
 
 
 def _ids(options: Namespace) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.cli.commands import CHOOSING, spell
-from nysboost.cli.fit import choose_task, spell_predict
+from nysboost.cli.fit import choose_task, hints_to_hold_out, spell_predict
 from nysboost.cli.sinks import Found
 from nysboost.cli.source import Source, open_source
 from nysboost.compare import learn_report, learners
@@ -45,7 +45,8 @@ def learn(options: Namespace) -> Found:
     if source.drops:
         dropped = format_count(source.dropped_rows, "row")
         notes.append(f"{dropped} with gaps left out before")
-    notes += Schema.of(frame).describe()
+    schema = Schema.of(frame)
+    notes += [*schema.describe(), *hints_to_hold_out(schema, options)]
     print("\n  ".join(printable(line) for line in notes))
 
     # What is learned
