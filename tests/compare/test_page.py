@@ -51,6 +51,19 @@ class Model:
         return (mean, np.full(len(mean), 0.2)) if return_std else mean
 
 
+def test_a_terminal_of_80_columns_breaks_no_word_and_no_number(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal
+    monkeypatch.setenv("COLUMNS", "80")
+    head = ["method", "family", "relative error", "± standard error", "seconds",
+            "entries evaluated", "best"]  # fmt: skip
+    row = ["ensemble-exponential", "sampling by importance", "0.00587", "3.32e-05", "0.0236",
+           "5,450,872", "★"]  # fmt: skip
+    page.print_table(Table("Methods", head, [row]))
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert max(map(len, printed.splitlines())) <= 80
+    assert set(" ".join([*head, *row]).split()) <= set(printed.split())
+
+
 @pytest.mark.filterwarnings("error")
 def test_names_are_drawn_as_they_are(tmp_path):
     name = "$x_{$ \N{CJK UNIFIED IDEOGRAPH-540D}"

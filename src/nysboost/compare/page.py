@@ -30,6 +30,8 @@ WIDE = 4
 """Columns from which a table becomes a list on a phone, as one with long cells does."""
 PRINTED = 140
 """Letters in a line of a table that is printed to a file."""
+PADDING = 2
+"""Spaces between columns that are printed."""
 Record = Mapping[str, Any]
 
 
@@ -208,24 +210,50 @@ def print_table(table: Table) -> None:
     from rich import box, console
     from rich import table as tables
 
+    # As wide as the terminal, or in a file as its cells need
+    printer = console.Console(highlight=False)
+    if not printer.is_terminal:
+        printer.width = PRINTED
+
+    columns = list(zip(table.head, *table.rows, strict=True))
+    room = printer.width - PADDING * len(columns)
+    widths = _choose_widths(columns, room)
     drawn = tables.Table(
-        title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+        title=table.title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, PADDING - 1, 0, 0),
+        pad_edge=False,
     )
-    for i, name in enumerate(table.head):
-        drawn.add_column(printable(name), overflow="fold", no_wrap=i == 0)
+    for name, width in zip(table.head, widths, strict=True):
+        drawn.add_column(printable(name), overflow="fold", width=width)
     for row in table.rows:
         style = "none"
         if row[0] in table.marked:
             style = "bold"
         drawn.add_row(*map(printable, row), style=style)
-
-    # As wide as the terminal, or in a file as its cells need
-    printer = console.Console(highlight=False)
-    if not printer.is_terminal:
-        printer.width = PRINTED
     printer.print(drawn, markup=False)
     if table.note:
         print(table.note)
+
+
+def _choose_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Return widths of columns of texts whose sum is at most `room`.
+
+    Columns of several words wrap first; words and numbers are broken if nothing else helps.
+    """
+    widths = [max(map(len, texts)) for texts in columns]
+    least = [_longest_word(texts) for texts in columns]
+    while sum(widths) > max(room, len(columns)):
+        spare = np.subtract(widths, least)
+        widest = int(np.argmax(spare if spare.max() > 0 else widths))
+        widths[widest] -= 1
+    return widths
+
+
+def _longest_word(texts: Sequence[str]) -> int:
+    return max(map(len, " ".join(texts).split()), default=1)
 
 
 def make_writable(
