@@ -110,7 +110,10 @@ class BaseLearner(Estimator):
         if y is not None:
             raise ValueError("X is an iterator, whose blocks (X, y) have targets: leave y out.")
         if groups is not None:
-            raise ValueError("X is an iterator, whose rows have no groups: leave groups out.")
+            raise ValueError(
+                "X is an iterator, and groups, or splits in cv, need all rows at once: give X as a "
+                "table, or leave them out."
+            )
 
         blocks = read_blocks(X, sample_weight)
         self._fit(take_buffer(blocks))

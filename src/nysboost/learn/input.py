@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from nysboost.catalogue import METHODS, find_method
@@ -243,26 +243,36 @@ def groups_of_splits(cv: Any) -> Indices | None:
 
     A `cv` of None or "time" has no splits.
     """
-    if cv is None or isinstance(cv, str):
-        if cv not in (None, "time"):
-            raise ValueError(unknown("setting of cv", cv, ("time", "splits", "None")))
+    if cv is None or (isinstance(cv, str) and cv == "time"):
         return None
-
-    tests = []
-    if isinstance(cv, list | tuple) and all(len(split) == 2 for split in cv):
-        tests = [np.asarray(test) for _, test in cv]
+    tests = _test_sets(cv)
     rows = np.concatenate([np.empty(0), *tests])
     is_partition = np.array_equal(np.sort(rows), np.arange(len(rows)))
     if len(tests) < 2 or not is_partition:
         raise ValueError(
-            f'cv is "time", None, or a list of splits (train, test) whose test sets have each row '
-            f"once, as list(KFold(5).split(X)) gives it, but cv={format_value(cv)} was given."
+            'cv is "time", None, or a list of splits (train, test) whose test sets have each row '
+            f"once, as list(KFold(5).split(X)) gives it, but cv={format_value(cv):.80} was given."
         )
 
     # the number of the split of each test row, in the order of the rows
     sizes = [len(test) for test in tests]
     numbers = np.repeat(np.arange(len(tests)), sizes)
     return np.asarray(numbers[np.argsort(rows)])
+
+
+def _test_sets(splits: Any) -> list[NDArray[Any]]:
+    """Return the second parts of pairs (train, test), none if one of them is no such pair."""
+    tests: list[NDArray[Any]] = []
+    if not isinstance(splits, list | tuple):
+        return tests
+    for split in splits:
+        if not isinstance(split, list | tuple) or len(split) != 2:
+            return []
+        test = np.asarray(split[1])
+        if test.ndim != 1:
+            return []
+        tests.append(test)
+    return tests
 
 
 def _split_column(X: Any, name: str) -> tuple[Any, Any]:
