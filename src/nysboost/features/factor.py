@@ -17,7 +17,7 @@ from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.linalg import spectrum, triangular_factor
 from nysboost.numerics.tolerances import ROUNDING
 from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.driver import BlockFunction, BlockTask, PairTask, Shared, Task
+from nysboost.rows.driver import BlockFunction, BlockTask, Merge, PairTask, Shared, Task
 from nysboost.rows.lazy import gather
 from nysboost.rows.rows import Rows
 
@@ -128,7 +128,7 @@ class Factor:
         function: Callable[..., R],
         shared: Shared = None,
         *aligned: Array,
-        merge: Callable[[R, R], R] = operator.add,
+        merge: Merge[R] = operator.add,
         result_bytes: int = 0,
     ) -> R:
         """Return function(shared, F[block], *aligned[block]) of all blocks, merged in pairs."""
@@ -216,7 +216,8 @@ class Factor:
         if row_cap is not None:
             most = max(row_cap, 2 * K)
             if n > most:
-                factor = self.only(spaced_indices(n, most))
+                spread = spaced_indices(n, most)
+                factor = self.only(spread)
 
         # the eigenvalues of R S Rᵀ, with F = Q R, are those of F S Fᵀ
         eps = self.gram.eps

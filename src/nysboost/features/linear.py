@@ -220,7 +220,8 @@ class LinearModel(LinearPredictor):
         n = self.moments.weight
         products = FF @ self.root
         known = float(xp.sum(products * self.root) / n)
-        mean_prior = height - float(xp.linalg.trace(FF) / n)
+        mean_square = float(xp.linalg.trace(FF) / n)
+        mean_prior = height - mean_square
         share = (self.doubt * known + mean_prior) / height
         usual = min(beyond * share, 1 - 1 / beyond)
 
@@ -239,6 +240,7 @@ def _height(features: FeatureMap) -> float:
 
 def _inverse_root(FF: Array, gamma: float) -> Array:
     """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
-    ridged = FF + gamma * identity(FF.shape[0], FF)
+    ridge = gamma * identity(FF.shape[0], FF)
+    ridged = FF + ridge
     L = namespace(FF).linalg.cholesky(ridged)
     return triangular_inverse(L).T

@@ -58,6 +58,7 @@ class LowRankMatrix(LinearOperator):
 
     @cached_property
     def _factor(self) -> Factor:
+        # F has the learners' features side by side, S each weight once for every feature
         projections = [learner.normalization for learner in self.learners]
         ranks = [learner.rank for learner in self.learners]
         weights = np.repeat(self.weights, ranks)
@@ -68,12 +69,14 @@ class LowRankMatrix(LinearOperator):
         kernel = self.learners[0].kernel
         if len(projections) == 1:
             return FeatureMap(kernel, self.landmarks, projections[0])
-        return FeatureMap(kernel, self.landmarks, BlockDiagonal(tuple(projections)))
+        N = BlockDiagonal(tuple(projections))
+        return FeatureMap(kernel, self.landmarks, N)
 
     def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
         """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
         left = positions(rows, self.shape[0])
         right = positions(cols, self.shape[0])
+
         weighted = self._factor.at(left) * self._weights_like
         low = weighted @ self._factor.at(right).T
         if self.shift == 0:
@@ -242,7 +245,7 @@ class LowRankMatrix(LinearOperator):
         eigenvalues, T = self._spectrum
         S = self._factor.weights[:, None]
         R = self._triangle
-        gain = (eigenvalues / (eigenvalues + alpha))[:, None]
+        gain = eigenvalues / (eigenvalues + alpha)
 
         # y = 0 gives x = b / α, and with it ‖b‖
         q = int(b.shape[1])
@@ -254,7 +257,7 @@ class LowRankMatrix(LinearOperator):
 
         # the first y is that of the eigendecomposition
         projected = T.T @ (alpha * inner)
-        y = T @ (gain * projected)
+        y = T @ (gain[:, None] * projected)
         reached = np.inf
         for _ in range(1 + REFINEMENTS):
             # F (y − S Fᵀ x), whose norm is that of R (y − S Fᵀ x) with F = Q R
@@ -272,7 +275,7 @@ class LowRankMatrix(LinearOperator):
             if is_slow or residual <= self.gram.eps:
                 break
             projected = T.T @ (R.T @ left)
-            y = target + T @ (gain * projected)
+            y = target + T @ (gain[:, None] * projected)
         return best, reached
 
     def _inner(self, y: Floats, alpha: float, b: Array) -> tuple[Floats, Floats]:

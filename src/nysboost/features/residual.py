@@ -54,7 +54,7 @@ class Residual:
     @cached_property
     def _span(self) -> _Span | None:
         """N and W, where features are values of the kernel at landmarks."""
-        # landmarks of another kernel are no points of this one's space
+        # features of another kernel are not in this one's space
         transform = self.factor.transform
         if transform.kernel != self.gram.kernel or self.n_landmarks == 0:
             return None
@@ -75,6 +75,7 @@ class Residual:
         """Whether R ≥ 0 on any rows at all: no eigenvalue of T is above 1, but for rounding."""
         if self._span is None or self._operator is None or self.shift != 0:
             return False
+
         # rounding grows with ‖Nᵀ W N‖
         N, W = self._span
         size = 1 + _norm(W) * _norm(N) ** 2
@@ -89,11 +90,12 @@ class Residual:
         eps = self.gram.eps
         if self._span is None:
             return 4 * eps
+
         # a feature k(x, Z) N is rounded in proportion to ‖k(x, Z)‖ ‖N‖
         N, W = self._span
         largest_weight = np.abs(self.factor.weights).max()
-        scale = np.sqrt(np.trace(W) * largest_weight)
-        size = float(scale) * _norm(N)
+        scale = float(np.sqrt(np.trace(W) * largest_weight))
+        size = scale * _norm(N)
         return 4 * eps + eps * size
 
     def diagonals(self, F: Array, g: Floats) -> Floats:
@@ -103,8 +105,8 @@ class Residual:
 
     def all_diagonals(self, g: Floats) -> Floats:
         """Return R_ii and a_i for all rows, in one pass."""
-        lazy = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None])
-        both = gather(lazy)
+        found = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None])
+        both = gather(found)
         return np.ascontiguousarray(both.T)
 
     @cached_property
@@ -118,7 +120,8 @@ class Residual:
     def block(self, truth: Array, F: Array, H: Array) -> Floats:
         """Return a block of R off the diagonal, from that of G and the features of its sides."""
         weighted = F * like(self.factor.weights, F)
-        return floats_on_host(truth - weighted @ H.T)
+        approximated = weighted @ H.T
+        return floats_on_host(truth - approximated)
 
     def norm_of_approximation(self) -> float:
         """Return ‖F S Fᵀ‖_F, where no weight is negative, in one pass."""
@@ -249,7 +252,8 @@ class _TileTerms:
 def _squares(terms: _TileTerms, tile: Tile) -> Floats:
     """Return ‖R‖² and ‖G‖² on a tile."""
     weighted = tile.F * like(terms.weights, tile.F)
-    R = tile.G - weighted @ tile.H.T
+    approximated = weighted @ tile.H.T
+    R = tile.G - approximated
 
     if terms.shift:
         R = R - like(terms.shift * tile.same, R)
@@ -264,8 +268,8 @@ def _squared_norm(A: Array) -> float:
 
 def relative_trace_error(residual: Residual, rows: Indices) -> float:
     """Return |tr R| / tr G on rows × rows: for plain Nyström the trace norm's."""
-    diagonal = floats_on_host(residual.gram.diag())[rows]
-    trace = float(diagonal.sum())
+    diagonal = floats_on_host(residual.gram.diag())
+    trace = float(diagonal[rows].sum())
 
     low_rank = float(residual.factor.squared_norms().sum())
     approximated = low_rank + residual.shift * len(rows)
