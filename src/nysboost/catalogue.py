@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from nysboost.approximation import Approximation
+from nysboost.boosting.state import uniform
 from nysboost.boosting.variants import (
     ENSEMBLES,
     VARIANTS,
@@ -44,7 +45,6 @@ from nysboost.methods.contract import (
     StandardNystrom,
 )
 from nysboost.methods.nuclear_scores import nuclear_scores
-from nysboost.methods.uniform import uniform
 from nysboost.numerics.arrays import TableLike
 from nysboost.numerics.messages import unknown
 from nysboost.settings import Settings

@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
-from nysboost.boosting.state import Sampling, State, Step, Stopwatch, Trajectory, start
+from nysboost.boosting.state import Sampling, Step, Stopwatch, Trajectory, start, uniform
 from nysboost.gram import Gram
 from nysboost.numerics.progress import track
 from nysboost.settings import Settings
@@ -27,7 +27,7 @@ def boost(
     rng: Generator,
     *,
     final: Rule | None = None,
-    sampling: Sampling | None = None,
+    sampling: Sampling = uniform,
     callback: Callable[[Step], object] | None = None,
 ) -> Trajectory:
     """Find learners in sequence, each on columns of G that the mixture of the others misses.
@@ -91,7 +91,7 @@ def ensemble(gram: Gram, settings: Settings, rng: Generator) -> Trajectory:
     """Fit p learners on columns sampled uniformly without replacement."""
     settings = replace(settings, residual_rows=None)
     sizes = settings.resolve(gram.n, boosted=False)
-    state: State = start(gram, settings, sizes, rng)
+    state = start(gram, settings, sizes, rng, uniform)
     for _ in range(1, state.p):
         J = state.unused.draw(state.m, rng)
         state.add_learner(J)

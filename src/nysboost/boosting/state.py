@@ -119,6 +119,11 @@ class Pool:
         self._free[columns] = False
 
 
+def uniform(gram: Gram, c: int, rng: Generator) -> Indices:
+    """Choose c columns uniformly: what scikit-learn's Nystroem does."""
+    return rng.choice(gram.n, size=c, replace=False)
+
+
 def sample_rows(rows: Indices, at_most: int, rng: Generator) -> Indices:
     """Return all these rows or, where they are too many, a uniform sample in their order."""
     if len(rows) <= at_most:
@@ -247,7 +252,7 @@ def start(
     settings: Settings,
     sizes: Sizes,
     rng: Generator,
-    sampling: Sampling | None = None,
+    sampling: Sampling,
 ) -> State:
     """Fit the first learner, and draw V1 and V2 among the other columns (step 1).
 
@@ -261,11 +266,8 @@ def start(
 
     # the m columns of the first learner, and those of V1 and V2
     unused = Pool(len(sample))
-    if sampling is None:
-        first = unused.draw(m, rng)
-    else:
-        first = _checked(sampling(G, m, rng), m, len(sample))
-        unused.remove(first)
+    first = _checked(sampling(G, m, rng), m, len(sample))
+    unused.remove(first)
     of_V1 = unused.draw(v1, rng)
     of_V2 = unused.draw(v2, rng)
 

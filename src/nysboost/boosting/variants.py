@@ -20,7 +20,7 @@ from nysboost.boosting.rules import (
     UniformWeights,
 )
 from nysboost.boosting.selectors import Selector, kmeans_columns, pam_columns, park_jun_columns
-from nysboost.boosting.state import Sampling, Trajectory
+from nysboost.boosting.state import Sampling, Trajectory, uniform
 from nysboost.boosting.validation import ValidationSet
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats
@@ -198,7 +198,7 @@ def find_learners(
     steps: Steps,
     rng: Generator,
     final: Rule | None = None,
-    sampling: Sampling | None = None,
+    sampling: Sampling = uniform,
 ) -> Trajectory:
     """Run boosting with these steps, or an ensemble."""
     if steps is None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from numpy.random import Generator
 
 from nysboost.approximation import Approximation
-from nysboost.boosting.state import Sampling
+from nysboost.boosting.state import Sampling, uniform
 from nysboost.boosting.variants import ENSEMBLES, find_learners, parse_method
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.nystrom import Mixture, fit_learner, truncate
@@ -81,13 +81,13 @@ class MethodOfSize(Method):
         return unused
 
 
-SAMPLINGS: dict[str, Sampling | None] = {
-    "uniform": None,
+SAMPLINGS: dict[str, Sampling] = {
+    "uniform": uniform,
     "leverage": leverage.rls,
     "kmeans": first_columns.nearest_to_centres,
     "rpcholesky": first_columns.by_pivots,
 }
-"""How boosting draws the columns of its first learner, by name; None is uniformly."""
+"""How boosting draws the columns of its first learner, by name."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ class MixtureOfLearners(Method):
         return Approximation(gram, mixture, trajectory, final)
 
 
-def as_sampling(given: str | Sampling) -> Sampling | None:
-    """Return how the columns of the first learner are drawn; None is uniformly."""
+def as_sampling(given: str | Sampling) -> Sampling:
+    """Return how the columns of the first learner are drawn."""
     if isinstance(given, str):
         if given not in SAMPLINGS:
             raise ValueError(unknown("sampling", given, SAMPLINGS))
