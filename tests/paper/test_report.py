@@ -1,6 +1,7 @@
 """The report of the paper's experiments: verdicts in words, figures, Markdown."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,6 +94,15 @@ def test_the_figures_are_the_papers_five_in_its_order():
     assert [figure.number for figure in figures.FIGURES] == [1, 2, 3, 4, 5]
     drawn = [panel.preset for figure in figures.FIGURES for panel in figure.panels]
     assert list(dict.fromkeys(drawn)) == list(presets.ORDER)
+
+
+def test_a_preset_of_ones_own_has_a_figure_after_the_papers():
+    made = made_up("simulation", level)
+    mine = replace(made, preset=replace(made.preset, name="mine", title="My points"))
+    results = {"mine": mine, "ijcnn": made_up("ijcnn", level)}
+    numbers = [(figure.number, figure.caption) for figure in figures.available(results)]
+    assert [number for number, _ in numbers] == [5, 6]
+    assert numbers[1][1] == "My points"
 
 
 def test_a_figure_is_drawn_under_each_reading_by_a_named_version_to_the_byte(tmp_path):

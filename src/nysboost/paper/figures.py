@@ -10,7 +10,7 @@ import numpy as np
 
 from nysboost._version import SOFTWARE
 from nysboost.compare.charts import BLACK, COLOURS, STYLE
-from nysboost.paper.presets import Reading
+from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
 from nysboost.paper.results import ByPreset, Results
 from nysboost.rows.files import atomic_file
@@ -66,12 +66,19 @@ FIGURES = (
 
 
 def available(results: ByPreset) -> list[Figure]:
-    """Return the figures with those of their panels that were run."""
+    """Return the figures with their panels that were run; presets of one's own come last."""
     found = []
     for figure in FIGURES:
         panels = tuple(panel for panel in figure.panels if panel.preset in results)
         if panels:
             found.append(Figure(figure.number, figure.caption, panels))
+
+    number = len(FIGURES)
+    for name, result in results.items():
+        if name not in ORDER and result.preset.figures:
+            number += 1
+            panels = tuple(Panel(name, i) for i in range(len(result.preset.figures)))
+            found.append(Figure(number, result.preset.title, panels))
     return found
 
 
