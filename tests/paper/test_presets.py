@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +63,9 @@ def text_of(**changes):
 def test_a_wrong_preset_file_is_a_sentence(text, says):
     with pytest.raises(UserError, match=says):
         presets.parse(text, "mine", "mine.toml")
+
+
+def test_the_preset_of_the_how_to_page_is_one():
+    page = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    text = page.partition("```toml\n")[2].partition("```")[0]
+    assert presets.parse(text, "mine", "mine.toml").drawn[-1] == "ensemble-ridge"

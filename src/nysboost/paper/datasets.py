@@ -170,6 +170,7 @@ def list_all(data_dir: Path | None = None) -> list[dict[str, str]]:
         found = "built in"
         if dataset.file:
             found = str(find(name, data_dir) or "not found; downloaded when needed")
+
         row = {
             "name": name,
             "data set": dataset.title,

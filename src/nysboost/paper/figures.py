@@ -104,6 +104,7 @@ def write_all(results: ByPreset, folder: Path) -> None:
 def _write(figure: Figure, results: ByPreset, reading: Reading, folder: Path) -> None:
     """Write one figure under one reading."""
     mpl = import_optional("matplotlib")
+
     # a fixed salt and no date: the same results give the same bytes
     style = STYLE | {"svg.hashsalt": "nysboost", "font.size": 10, "legend.fontsize": 9}
     software: dict[str, dict[str, str | None]] = {
@@ -111,6 +112,7 @@ def _write(figure: Figure, results: ByPreset, reading: Reading, folder: Path) ->
         "svg": {"Creator": SOFTWARE, "Date": None},
         "pdf": {"Creator": SOFTWARE, "CreationDate": None},
     }
+
     with mpl.rc_context(style):
         picture = _draw(figure, results, reading)
         for kind, metadata in software.items():
@@ -183,6 +185,7 @@ def find_look(method: str) -> dict[str, Any]:
     """Return a colour for the weights, and a line and a mark for the clustering."""
     if method == BASELINE:
         return {"color": BLACK, "linestyle": "dashed", "linewidth": 1.8}
+
     weights, _, clustering = method.partition("-")
     return {
         "color": COLOURS.get(weights, "#777777"),

@@ -212,6 +212,7 @@ def _decide_by(
     test: Test, statement: Statement, reading: Reading, measured: Sequence[Measured]
 ) -> Decision:
     """Decide a statement by one of the tests."""
+    # the verdict
     tests = _test(measured, test)
     outcome = _classify(statement, tests)
     verdict = _find_verdict(statement, int(tests.replicates.min()), outcome)
@@ -222,6 +223,8 @@ def _decide_by(
         counts=outcome.counts(),
         weakest=_say_weakest(measured, tests),
     )
+
+    # what it rests on, or lacks
     if verdict == "undecided":
         return replace(decision, would_decide=_replicates_to_decide(statement, tests, outcome))
     if all(one.always_paired for one in measured):
@@ -289,12 +292,15 @@ def _say_weakest(measured: Sequence[Measured], tests: Tests) -> str:
     """Return the comparison that is furthest from holding, with its evidence."""
     worst = int(np.argmax(tests.t))
     one = measured[worst]
+
+    # evidence for it, or against it if that is stronger
     p = tests.smaller[worst]
     opposite = tests.larger[worst]
     evidence = f"p-value {p:.2g}"
     if opposite < p:
         evidence = f"p-value of the opposite {opposite:.2g}"
 
+    # its means, the right one without the factor
     right = one.right.mean()
     if isinstance(one.part, Comparison):
         right /= one.part.factor

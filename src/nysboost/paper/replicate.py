@@ -52,6 +52,7 @@ DATA, LEARNERS, UNIFORM, ADAPTIVE = range(4)
 
 def settings_of(preset: Preset, reading: Reading, n_learners: int | None = None) -> Settings:
     """Return the settings of a preset under one reading of the validation sets."""
+    # the paper's p, m, k, s, v1, v2 and η
     try:
         settings = Settings(
             n_learners=n_learners or preset.n_learners,

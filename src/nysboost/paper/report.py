@@ -109,10 +109,12 @@ def _make_figures(results: ByPreset, panels: bool) -> Section:
         reading = results[figure.panels[0].preset].preset.readings[0]
         if panels:
             charts += [_chart_panel(figure, panel, results, reading) for panel in figure.panels]
-        else:
-            title = f"Figure {figure.number}. {figure.caption}"
-            file = f"figures/{figures.file_name(figure, reading)}.png"
-            charts.append(Chart(title, _draw_nothing, file))
+            continue
+
+        title = f"Figure {figure.number}. {figure.caption}"
+        file = f"figures/{figures.file_name(figure, reading)}.png"
+        charts.append(Chart(title, _draw_nothing, file))
+
     sentence = (
         "Each replicate draws its own points; all methods share its first learner. The ensemble is "
         "dashed; bands are one standard error. The folder figures has every figure under each "
@@ -150,10 +152,13 @@ def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
         rows.append([str(number), first.statement.gist, *verdicts])
         if first.weakest and first.verdict != "holds":
             reasons.append([str(number), first.verdict, first.weakest])
+
+    # all verdicts, and their counts
     rows.append(["", "in all", *_count_verdicts(decisions)])
     head = ["", "the paper's statement", *_list_readings(decisions)]
     yield Section("Which statements hold", tables=[Table("The statements", head, rows)])
 
+    # why others do not hold
     title = "What speaks against the others"
     sentence = f"Under the first reading ({decisions[0].reading.words}), the weakest comparison."
     table = Table(title, ["", "verdict", "weakest comparison"], reasons)
@@ -189,10 +194,12 @@ def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
     """Yield what the paper says word for word, and how it was tested."""
     if not decisions:
         return
+
     rows = []
     for number, mine in group_by_statement(decisions).items():
         statement = mine[0].statement
         rows.append([str(number), statement.section, f"“{statement.quote}”", statement.tests])
+
     head = ["", "section", "the paper's words", "tested as"]
     table = Table("The sentences, and how each is tested", head, rows, folded=True)
     yield Section("How they are decided", [HOW_DECIDED], tables=[table])
@@ -214,6 +221,8 @@ def _find_group(verdicts: set[str]) -> str:
         return NO_DATA
     if "undecided" in verdicts:
         return OPEN
+
+    # all are decided
     if verdicts == {"holds"}:
         return ALL
     if verdicts <= {"does not hold", "fails only in size"}:
@@ -238,11 +247,14 @@ def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
     if not decisions:
         return f"{said} of a small version: it decides none of the paper's statements."
 
+    # what holds
     groups = _group(decisions)
     counts = ", ".join(f"{what} {len(gists)}" for what, gists in groups.items())
+    readings = format_count(len(_list_readings(decisions)), "reading")
     total = len(group_by_statement(decisions))
-    text = f"{said}, {format_count(len(_list_readings(decisions)), 'reading')} of the validation "
-    text += f"sets. Of {total} statements: {counts}."
+    text = f"{said}, {readings} of the validation sets. Of {total} statements: {counts}."
+
+    # what would decide the rest
     if OPEN in groups:
         text += " Undecided ones need more replicates."
     lacking = dict.fromkeys(name for decision in decisions for name in decision.lacks)
@@ -359,6 +371,7 @@ def _make_data(sizes: Mapping[str, str]) -> Section:
         "in the paper": "points × dimension",
         "features": "features",
     }
+
     drawn = [row for row in datasets.list_all() if row["name"] in sizes]
     records = [row | {"as read": sizes[row["name"]]} for row in drawn]
     return Section("Data sets", tables=[Table.of("What was drawn from", columns, records)])

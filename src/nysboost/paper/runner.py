@@ -68,9 +68,13 @@ def digest_code(package: Path = PACKAGE) -> str:
     found = hashlib.sha256()
     for part in NUMBERS_COME_FROM:
         path = package / part
+
+        # a module, or all modules of a package
         files = sorted(path.rglob("*.py"))
         if path.is_file():
             files = [path]
+
+        # names and contents, apart from each other
         for file in files:
             name = file.relative_to(package).as_posix()
             content = file.read_bytes().replace(b"\r\n", b"\n")
@@ -271,9 +275,12 @@ class Task:
         values = {}
         for name, mine in found.values.items():
             values[name] = [None if np.isnan(value) else value for value in mine]
+
+        # all that was measured is finite
         measured = [value for value in itertools.chain(*values.values()) if value is not None]
         if not np.isfinite([*measured, *found.properties.values()]).all():
             raise UserError(f"Replicate {self.number} of {self.plan.preset.name} is not finite.")
+
         return {
             "replicate": self.number,
             "reading": name_reading(found.reading),
@@ -287,6 +294,7 @@ def _make_records(
     plan: Plan, records: Mapping[Key, Record], jobs: int, deadline: float | None
 ) -> Iterator[list[Record]]:
     """Yield the missing records of each replicate, as soon as they are made."""
+    # few processes where times are measured; those of joblib end with this one
     if plan.preset.measure == "seconds":
         jobs = max(1, jobs // JOBS_PER_TIMING)
     parent = None
