@@ -132,8 +132,8 @@ def _folds(
     parts = np.array_split(sizes_of_groups, min(FOLDS, len(ends)))
     sizes = [int(part.sum()) for part in parts]
 
-    # of larger folds fewer are enough
-    n_folds = -(-tuning.HELD_OUT[0] // max(held, 1))
+    # of larger folds fewer are enough, but two at least
+    n_folds = max(2, -(-tuning.FOLD_ROWS // max(held, 1)))
     order = shuffled.order[: ends[-1]]
     return HeldOut(order, tuple(sizes[:n_folds]))
 
