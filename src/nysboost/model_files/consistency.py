@@ -34,7 +34,7 @@ from nysboost.numerics.tree import Tree
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import Column
-from nysboost.tables.cycles import CYCLES
+from nysboost.tables.dates import CYCLES
 from nysboost.tables.piecewise import PiecewiseCodes
 from nysboost.tables.schema import KINDS, Schema
 

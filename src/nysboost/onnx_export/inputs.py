@@ -12,7 +12,7 @@ from nysboost.onnx_export.graph import Graph, Tensor, join
 from nysboost.tables.categories import GAP, UNKNOWN, find_positions
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import Column
-from nysboost.tables.cycles import CYCLES, DIGITS, Cycle
+from nysboost.tables.dates import CYCLES, DIGITS, Cycle
 
 
 def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
@@ -73,7 +73,7 @@ def _phase(seconds: Tensor, cycle: Cycle) -> Tensor:
 
 
 def _round(x: Tensor) -> Tensor:
-    """Return numbers with as many digits as `tables.cycles` gives them."""
+    """Return numbers with as many digits as `tables.dates` gives them."""
     unit = 10.0**DIGITS
     rounded: Tensor = np.rint(x * unit) / unit
     return rounded

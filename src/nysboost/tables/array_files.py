@@ -44,9 +44,11 @@ class ArrayFile:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Cells]:
         """Read all rows once, in order: dense blocks of these columns."""
+        # all columns in their order, or some
         positions = None
         if tuple(columns) != self.names:
             positions = [int(name) for name in columns]
+
         row_bytes = len(columns) * np.dtype(self.data.dtype).itemsize
         for block in make_stream(self.data).pieces(max(1, BLOCK_BYTES // row_bytes)):
             part: StoredArray = block
@@ -61,10 +63,12 @@ class ArrayFile:
         form = self.path.suffix.lower()
         if form == ".npy" or form in LIBSVM:
             return None
+
         try:
             found = np.asarray(_open(form, self.path, name))
         except NoTableError:
             return None
+
         if found.ndim not in (1, 2) or len(found) != self.n:
             raise TableError(
                 f"The array {name!r} of {self.path} has shape {found.shape}, but a target needs "
@@ -93,6 +97,8 @@ def open_array(
             f"{path} has {width:,} columns, but at most {MOST_COLUMNS:,} can be used: the largest "
             "index says how many there are. Number the columns that occur from 1 on."
         )
+
+    # a sparse table is read faster when it is dense
     notes = []
     if is_sparse(array):
         dense_bytes = n * width * array.dtype.itemsize
@@ -169,6 +175,8 @@ def _which(found: list[str], dataset: str | None, path: Path) -> str:
     """Return the array that is meant: the one named, the only one, or X."""
     if not found:
         raise NoTableError(f"{path} holds no arrays.")
+
+    # the one named, or else X, or else the only one
     if dataset is None and "X" in found:
         return "X"
     if dataset is None and len(found) == 1:

@@ -25,6 +25,8 @@ def plain(value: object) -> Value:
     """Return a value as a category keeps it: text, a truth value or a number."""
     if isinstance(value, np.bool | np.number | np.str_ | np.bytes_):
         value = value.item()
+
+    # text, and what JSON and model files keep as it is
     if isinstance(value, bytes):
         value = value.decode(errors="backslashreplace")
     if isinstance(value, str):
@@ -32,6 +34,7 @@ def plain(value: object) -> Value:
     if isinstance(value, bool | int | float):
         return value
 
+    # numbers of other types; all else by its text, without a time that is midnight
     number = as_number(value)
     if number is not None:
         return number
@@ -49,6 +52,7 @@ def find_positions(known: Sequence[Value], values: Sequence[object]) -> list[int
     exact = {value: i for i, value in enumerate(known)}
     others = {_other_form(value): i for value, i in reversed(exact.items())}
 
+    # a mark of a gap, if no value is written so, is a gap
     positions = []
     for value in map(plain, values):
         position = exact.get(value, others.get(value))
@@ -73,8 +77,11 @@ def _from_text(text: str) -> float | None:
     truth = TRUTH.get(text.strip().lower())
     if truth is not None:
         return truth
+
+    # whole numbers keep all their digits
     if _WHOLE.fullmatch(text):
         return int(text)
+
     number = as_number(text)
     if number is None or np.isnan(number):
         return None

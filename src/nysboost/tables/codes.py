@@ -15,7 +15,7 @@ from nysboost.rows.lazy import code_parts, code_table, compute_parts
 from nysboost.rows.recognise import make_rows
 from nysboost.tables.categories import GAP
 from nysboost.tables.columns import Column, is_far, say_far
-from nysboost.tables.cycles import encode_cycles
+from nysboost.tables.dates import encode_cycles
 from nysboost.tables.frames import Cells, Table, is_frame, list_column_names
 from nysboost.tables.schema import Schema
 from nysboost.tables.target_means import leading_targets, out_of_fold_means, target_means
@@ -88,6 +88,7 @@ class Codes:
             # a category begins with its gap, a number has it behind its value
             if column.kind != "category":
                 first += 1
+
             positions.append(first)
         return np.array(positions, dtype=np.intp)
 
@@ -122,7 +123,10 @@ class Codes:
         """Return the numbers that a column becomes, each of shape (n,)."""
         if not self.schema.columns[j].used:
             return []
+
         shown = self.shown[j]
+
+        # a category: a column for each value shown, and the means
         if shown is not None:
             parts: list[Cells] = [values == position for position in shown]
             if means is not None:
@@ -133,6 +137,8 @@ class Codes:
     def code_lazily(self, X: Table, missing: str = "fill") -> Table:
         """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
         meta = None
+
+        # numbers, whose gaps alone are filled
         if not self.schema.columns:
             if missing != "fill" or self.schema.medians is None:
                 return X
@@ -193,6 +199,7 @@ class TrainingCodes:
         """Compute means of Y, (n, t), for the categories whose `positions`, (n,), are given."""
         means: list[Floats | None] = [None] * len(schema.columns)
         row_means: dict[int, Floats] = {}
+
         if Y is not None and positions:
             Y = leading_targets(Y)
             for j, of_column in positions.items():
@@ -212,9 +219,12 @@ class TrainingCodes:
         codes = Codes.of(schema)
         if Y is None or not codes.many_valued:
             return cls(codes, {}), []
+
+        # positions from all parts, one after the other
         parts = compute_parts(X, PositionReader(codes))
         lengths = [len(part[0]) for part in parts]
         refuse_unequal(sum(lengths), len(Y))
+
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         positions = dict(zip(codes.many_valued, columns, strict=True))
         return cls.of(schema, positions, Y, weights), lengths
@@ -271,11 +281,13 @@ def _fill_array(X: Table, medians: Floats | None, start: int) -> Table:
     refuse_far(X, sizes, start)
     if medians is None or not np.isnan(sizes).any():
         return X
+
     if arrays.is_sparse(X):
         filled = X.tocsr(copy=True)
         gaps = np.isnan(filled.data)
         filled.data[gaps] = medians[filled.indices[gaps]]
         return filled
+
     xp = arrays.namespace(X)
     return xp.where(xp.isnan(X), arrays.like(medians, X), X)
 
@@ -286,6 +298,8 @@ def refuse_far(X: Array, sizes: Floats, start: int, usual: float = 0.0) -> None:
     j = int(np.argmax(finite))
     if not is_far(finite[j], usual):
         return
+
+    # the row of the largest number
     dense = arrays.dense(X[:, j : j + 1])
     column = np.nan_to_num(arrays.floats_on_host(dense)[:, 0])
     row = int(np.argmax(np.abs(column)))

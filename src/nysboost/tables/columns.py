@@ -52,7 +52,7 @@ class Column:
     form : str
         How text is written: the unit of numbers, "day first" or "month first".
     cycles : tuple of str
-        Of dates and times: what comes again, names in `tables.cycles.CYCLES`.
+        Of dates and times: what comes again, names in `tables.dates.CYCLES`.
     note : str
         A sentence about how rows of such a table should be held out, or "".
     """
@@ -91,14 +91,17 @@ class Column:
             notes.append(format_count(len(self.values), "value"))
         if self.cycles:
             notes.append(f"by {', '.join(self.cycles)}")
+
         if self.form in (DAY_FIRST, MONTH_FIRST):
             notes.append(self.form)
         elif self.form:
             notes.append(f"in {self.form}")
+
         if self.gaps:
             notes.append(format_count(self.gaps, "gap"))
         if self.marks:
             notes.append(f"written {', '.join(map(repr, self.marks))}")
+
         if not notes:
             return self.name
         return f"{self.name} ({', '.join(notes)})"
@@ -133,6 +136,7 @@ class Column:
             raise ValueError(say_far(self.name, numbers[row], start + row))
 
     def _read_numbers(self, cells: RawColumn, start: int) -> Floats:
+        # values that are not numbers yet, or numbers of some kind
         if cells.values is not None:
             numbers, is_other = numbers_as(self.kind, cells.values, self.form)
             wrong = np.append(is_other, False)[cells.data]
@@ -164,6 +168,7 @@ class Column:
         return f"a {cells.kind}"
 
     def _read_positions(self, cells: RawColumn, missing: str, start: int) -> Indices:
+        # numbers may stand for categories
         if cells.values is None:
             cells = _as_values(cells)
         known = cells.values or ()
@@ -176,6 +181,8 @@ class Column:
                 f"Column {self.name!r} has the value {known[cells.data[row]]!r:.60} in row "
                 f'{start + row}, which was not there in fitting and which missing="raise" refuses.'
             )
+
+        # categories that are all unknown may be another column's
         there = found != GAP
         if there.sum() >= MANY_UNKNOWN and (found[there] == UNKNOWN).all():
             warnings.warn(
@@ -233,6 +240,7 @@ def say_far(name: str, value: float, row: int | None = None) -> str:
             f"Column {name!r} contains infinity ({value}), or a number too large for floating "
             f"point{at}: remove such rows or clip them first."
         )
+
     return (
         f"Column {name!r} has the value {value:.6g}{at}, out of range beside its other values: "
         "if it stands for no data, make it NaN; else divide the column or leave such rows out."

@@ -94,6 +94,8 @@ class CsvFile:
         batches = self._arrow_batches(columns, block)
         if len(self.names) == 1:
             batches = _without_last_blanks(batches)
+
+        # an open quotation mark makes one cell of several lines
         try:
             for batch in batches:
                 has_lines = [pc.any(pc.match_substring(cells, "\n")).as_py() for cells in batch]
@@ -118,11 +120,14 @@ class CsvFile:
             skip_rows=self.header,
             encoding=self.writing.encoding,
         )
+
         parsing = arrow.ParseOptions(
             delimiter=self.writing.separator,
             newlines_in_values=True,
             ignore_empty_lines=not one_column,
         )
+
+        # all as text, which `convert` turns into what it is
         conversion = arrow.ConvertOptions(
             column_types={name: pa.string() for name in self.names},
             include_columns=None if columns is None else list(columns),
@@ -130,6 +135,7 @@ class CsvFile:
             strings_can_be_null=one_column,
             quoted_strings_can_be_null=False,
         )
+
         stream: BinaryIO = io.BytesIO(block) if block else text_format.open_unpacked(self.path)
         with stream:
             yield from arrow.open_csv(stream, reading, parsing, conversion)
@@ -150,6 +156,7 @@ class CsvFile:
         for name in self.names:
             if name in self.categories:
                 continue
+
             cells = first.column(name)
             unit = units[name]
             numbers = self.writing.numbers(cells, unit)
@@ -158,6 +165,7 @@ class CsvFile:
                 is_numbers = self._should_be_numbers(cells, unit)
             else:
                 is_numbers = numbers.null_count < len(numbers)
+
             if is_numbers:
                 self.numbers[name] = unit
             if is_numbers and unit and numbers is not None:
@@ -173,6 +181,8 @@ class CsvFile:
         kind, _, _ = kind_of(values, np.array(found.field("counts")))
         if kind == "numbers, but":
             return True
+
+        # numbers with the other decimal mark are numbers, too
         other_mark = "," if self.writing.decimal == "." else "."
         other = replace(self.writing, decimal=other_mark, thousands="")
         return other.numbers(cells) is not None
@@ -182,6 +192,7 @@ class CsvFile:
         for name, column in zip(self.names, columns, strict=True):
             if name not in self.numbers:
                 continue
+
             found = {cell.strip() for cell in column if is_number_mark(cell)}
             marks = sorted(mark for mark in found if not is_program_mark(mark))
             if marks:
@@ -212,6 +223,7 @@ class CsvFile:
                 f"{width} were expected. Quote cells that hold a separator, or name it with "
                 "--separator."
             )
+
         if "UTF8" in said or "encoding" in said.lower():
             return (
                 f"{self.path} is not valid UTF-8: pass its encoding, for example --encoding "
@@ -240,6 +252,7 @@ class CsvFile:
         for _, line, row in self._rows():
             if not row or j >= len(row):
                 continue
+
             text = in_usual_form(row[j], self.numbers[name])
             if not pattern.fullmatch(text) and text.lower() not in NUMBER_MARKS:
                 return line, row[j]
@@ -252,9 +265,13 @@ def _without_last_blanks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
     for batch in batches:
         blank = np.asarray(batch.column(0).is_null())
         there = np.flatnonzero(~blank)
+
+        # rows up to the last with a value
         end = 0
         if len(there):
             end = int(there[-1]) + 1
+
+        # blank rows are held until another value comes
         if end:
             yield from held
             yield batch.slice(0, end)
@@ -345,10 +362,13 @@ def open_csv(
 def _read_beginning(text: str, separator: str, *, skip_first: bool) -> Beginning:
     rows = text_format.read_rows(io.StringIO(text, newline=""), separator)
     found = [(end, row) for _, end, row in rows if row]
+
     if skip_first:
         found = found[1:]
     if len(found) > 2 and len(text) >= text_format.HEAD_BYTES:
         found = found[:-1]  # which may be cut
+
+    # cells by columns
     (line, first), *rest = found
     columns: list[list[str]] = [[] for _ in first]
     for _, row in rest:

@@ -12,8 +12,7 @@ import numpy as np
 from nysboost.numerics.arrays import Floats
 from nysboost.tables.categories import Value, plain
 from nysboost.tables.columns import Column, is_far, say_far, say_gaps
-from nysboost.tables.cycles import choose_cycles
-from nysboost.tables.dates import is_local_date
+from nysboost.tables.dates import choose_cycles, is_local_date
 from nysboost.tables.frames import RawColumn
 from nysboost.tables.summaries import PLURALS, ColumnSummary, median
 from nysboost.tables.values import READINGS, first_of, kind_of, numbers_as
@@ -145,15 +144,21 @@ def _decide_category(summary: ColumnSummary) -> Column:
         _warn_of_text(summary)
         return Column(summary.name, "text", gaps=summary.gaps)
 
+    # values that are kept alike are one
     counts: Counter[Value] = Counter()
     for value, count in summary.counts.items():
         counts[plain(value)] += count
+
+    # numbers before texts
     values = (
         *sorted(value for value in counts if not isinstance(value, str)),
         *sorted(value for value in counts if isinstance(value, str)),
     )
+
+    # values with blanks around them, which ONNX compares as they are
     texts = [value for value in summary.counts if isinstance(value, str)]
     padded = [text for text in texts if text != text.strip()]
+
     return Column(
         name=summary.name,
         kind="category",
@@ -169,6 +174,7 @@ def _warn_of_text(summary: ColumnSummary) -> None:
     hint = ""
     if all(is_local_date(value) for value in summary.counts):
         hint = " Dates whose day and month could be swapped are written 2020-01-31."
+
     warnings.warn(
         f"Column {summary.name!r} is text with {len(summary.counts)} different values in "
         f"{summary.counts.total()} rows: nothing can be learned from values that hardly come "
@@ -191,8 +197,11 @@ def numbers_rows(summary: ColumnSummary) -> bool:
     n = len(sample)
     if n < FEWEST_IDS or summary.repeats or (sample % 1 != 0).any():
         return False
+
     if len(np.unique(sample)) < n:
         return False
+
+    # R, and the evidence n²/2R
     possible = np.ptp(sample) + 1
     unlikely = n**2 / (2 * possible) > ID_EVIDENCE
     return bool(unlikely) or _SAYS_ID.search(summary.name) is not None
@@ -213,9 +222,11 @@ def _note_on_numbers(summary: ColumnSummary, kind: str) -> str:
     sample = summary.sample
     if kind == "number" and _SAYS_ID.search(summary.name):
         return _note_on_groups(summary.name, len(np.unique(sample)), len(sample))
+
     if kind != "date" or len(sample) < FEWEST_IDS or np.ptp(sample) == 0:
         return ""
 
+    # sorted up or down
     steps = np.diff(sample)
     forward = max(np.mean(steps >= 0), np.mean(steps <= 0))
     if forward < NEARLY_SORTED:

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 from nysboost.numerics.budget import MAX_MEMORY
 from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
 from nysboost.tables.csv_files import CsvFile, open_csv
-from nysboost.tables.excel_files import read_excel
 from nysboost.tables.frames import refuse_unknown
-from nysboost.tables.json_files import read_json
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import TextFormat
+from nysboost.tables.typed_cells import read_excel, read_json
 from nysboost.user_error import NoTableError, TableError, import_optional
 
 if TYPE_CHECKING:
@@ -66,12 +65,14 @@ class ColumnFile:
 
         if columns is None:
             columns = self.names
+
         wanted = list(columns)
         try:
             if isinstance(self.data, list):
                 for file in self.data:
                     yield from file.batches(wanted)
                 return
+
             for batch in self.data.to_batches(columns=wanted, batch_size=BATCH_ROWS):
                 if batch.num_rows:
                     yield self._as_table(batch, wanted)
@@ -120,6 +121,7 @@ def open_table(
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty.")
 
+    # arrays
     form, is_packed = _find_form(path)
     if form in ARRAYS:
         if categories:
@@ -129,11 +131,13 @@ def open_table(
         msg = f"--dataset {dataset} names an array of a file with several, but {path} is a table."
         raise NoTableError(msg)
 
+    # columns with names
     import_optional("pyarrow")
     if path.is_dir():
         return _open_folder(path, writing, schema, categories)
     if form in TEXT or (is_packed and not form):
         return open_csv(path, writing or TextFormat(), schema, categories)
+
     file = _open_columns(path, form)
     refuse_unknown(categories, file.names, path)
     file.categories = categories
@@ -152,11 +156,13 @@ def _find_file(path: Path) -> Path:
     """Return a file or a folder that may be read twice: a copy of standard input or of a pipe."""
     if str(path) == "-":
         return _copy(sys.stdin.buffer, "standard input")  # which is what messages call it
+
     if not path.exists():
         raise NoTableError(f"There is no file {path}.")
     if path.is_fifo():
         with path.open("rb") as pipe:
             return _copy(pipe, path.name)
+
     if not (path.is_file() or path.is_dir()):
         raise NoTableError(f"{path} is a device, and no file, folder or pipe: copy it to a file.")
     return path
@@ -167,6 +173,7 @@ def _copy(stream: BinaryIO, name: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="nysboost-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / name
+
     with path.open("wb") as file:
         shutil.copyfileobj(stream, file)
     if path.suffix:
@@ -192,6 +199,7 @@ def join_tables(parts: Sequence[pa.Table]) -> pa.Table:
             joined = [_cast(part, name, pa.string()) for part in joined]
         elif kinds == {pa.int64(), pa.float64()}:
             joined = _as_whole_numbers(joined, name)
+
     try:
         return pa.concat_tables(joined, promote_options="permissive").combine_chunks()
     except pa.ArrowTypeError as error:

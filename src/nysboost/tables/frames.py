@@ -102,6 +102,7 @@ def to_narwhals(X: Table) -> nw.DataFrame[Table]:
         X = pa.table(X)
     elif hasattr(X, "iloc") and not all(isinstance(name, str) for name in X.columns):
         X = X.set_axis([str(name) for name in X.columns], axis=1)
+
     try:
         frame: nw.DataFrame[Table] | nw.LazyFrame[Table] = nw.from_native(X)
     except TypeError as error:
@@ -109,6 +110,7 @@ def to_narwhals(X: Table) -> nw.DataFrame[Table]:
             f"X is a {type(X).__module__}.{type(X).__name__}, which is no data frame that "
             "narwhals knows: pass pandas, polars or pyarrow."
         ) from error
+
     if isinstance(frame, nw.LazyFrame):
         return frame.collect()
     return frame
@@ -125,6 +127,7 @@ def list_column_names(X: Table) -> list[str]:
         columns = X.column_names
     else:
         columns = getattr(X, "columns", ())
+
     names = [str(column) for column in columns]
     check_names(names)
     return names
@@ -163,6 +166,7 @@ def read_columns(
     if not is_frame(X):
         yield from _read_array(X)
         return
+
     frame = to_narwhals(X)
     there = set(frame.columns)
     for name in wanted or frame.columns:
@@ -193,6 +197,8 @@ def read_column(column: nw.Series[Table], name: str) -> RawColumn:
         return RawColumn(name, "boolean", _read_numbers(column))
     if kind.is_numeric():
         return RawColumn(name, "number", _read_numbers(column))
+
+    # dates and durations in seconds
     if kind == nw.Date:
         return RawColumn(name, "date", _read_dates(column.cast(nw.Datetime("us"))))
     if isinstance(kind, nw.Datetime):
@@ -200,6 +206,7 @@ def read_column(column: nw.Series[Table], name: str) -> RawColumn:
     if isinstance(kind, nw.Duration):
         microseconds = column.dt.total_microseconds().cast(nw.Float64).to_numpy()
         return RawColumn(name, "duration", microseconds / 1e6)
+
     named_values = (nw.Categorical, nw.Enum)
     if kind in named_values or isinstance(kind, named_values):
         return RawColumn.of(name, "category", column.to_list())

@@ -47,6 +47,7 @@ class PiecewiseCodes:
         by_share = most // max(1, count_numeric(X))
         most = max(3, min(by_rows, by_share))
 
+        # different values, or quantiles of these
         edges = []
         for column in arrays.to_host(X).T:
             values = np.unique(column)

@@ -86,6 +86,7 @@ def fit_rows(
     """
     if not is_frame(X) and not is_external(X):
         X = _check_table(estimator, X, missing, reset=True)
+
     ids = getattr(estimator, "ids", "keep")
     codes, rows = fit_codes(X, missing, Y, weights, ids)
 
@@ -93,6 +94,7 @@ def fit_rows(
     if hasattr(X, "iloc") and not all(isinstance(name, str) for name in X.columns):
         names = None  # numbers are no names for scikit-learn
     name_columns(estimator, names, codes.schema.width)
+
     estimator._table = codes
     estimator.schema_ = codes.schema
     return rows
@@ -110,6 +112,7 @@ def fit_codes(
     if rows is not None:
         schema = _schema_of_numbers(X, rows, missing, ids)
         return Codes.of(schema), _fill_sparse(rows, schema, missing)
+
     if is_lazy(X):
         return _fit_lazy(X, missing, Y, weights, ids)
     if is_external(X):
@@ -162,9 +165,11 @@ def _scan_numbers(X: Table, missing: str) -> AnyRows:
     """Return rows that are numbers as they are; None if some are no numbers, NaN or far from 1."""
     if not _has_only_numbers(X):
         return None
+
     sparse = is_sparse(X)
     if sparse and missing == "fill" and np.isnan(X.data).any():
         return make_rows(X)
+
     try:
         rows: AnyRows = scan_rows(X)
     except NotFiniteError:
@@ -172,10 +177,12 @@ def _scan_numbers(X: Table, missing: str) -> AnyRows:
             raise
         return None
 
+    # numbers far from 1 are looked at column by column
     sizes = rows.sizes
     is_usual = (sizes > SMALL) & (sizes < LARGE)
     if np.all(is_usual | (sizes == 0)):
         return rows
+
     if sparse:
         least = least_size(X.data)
         refuse_far(X, sizes, 0, least)
@@ -196,6 +203,8 @@ def _schema_of_numbers(X: Table, rows: AnyRows, missing: str, ids: str) -> Schem
     named = is_frame(X)
     if not named and missing != "fill":
         return Schema((), rows.n_features)
+
+    # rows whose medians are those of all
     if rows.in_memory:
         table = rows.take(slice(None, None, sample_step(rows.n)))
     else:  # rows that a scan of rows elsewhere has kept
@@ -206,6 +215,7 @@ def _schema_of_numbers(X: Table, rows: AnyRows, missing: str, ids: str) -> Schem
     if not named:
         medians = np.array([median(column) for column in floats_on_host(table).T])
         return Schema((), rows.n_features, medians=medians)
+
     pairs = zip(summarise_columns(table), list_column_names(X), strict=True)
     summaries = [replace(summary, name=name) for summary, name in pairs]
     return Schema.from_summaries([summaries], missing, named=True, ids=ids)
@@ -261,9 +271,11 @@ class TableEncoder:
         """Return the rows as numbers; `start` is the number of the first in messages."""
         estimator = self.estimator
         codes = estimator._table or Codes.of(estimator.schema_)  # None of a transformer of an array
+
         named = is_frame(X)
         if not named or not codes.schema.named:
             refuse_width(estimator, _count_columns(X))
+
         if is_lazy(X):
             return codes.code_lazily(X, self.missing)
         if not named:
@@ -327,10 +339,13 @@ def _text_of(X: Table) -> Table:
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
     if is_sparse(X) or kind not in "OUT":
         return None
+
     try:
         cells = np.asarray(X).astype(object)
     except ValueError:  # rows that differ in length
         return None
+
+    # text, unless all of it is numbers
     try:
         cells.astype(np.float64)
     except ValueError:

@@ -75,9 +75,13 @@ class Schema:
         summaries = _add_up(parts)
         if not named:  # an array has the columns that its user chose
             ids = "keep"
+
         columns = tuple(decide(summary, missing, ids) for summary in summaries)
+
+        # ids that are all there is are used
         if all(column.kind == "id" for column in columns):
             columns = tuple(decide(summary, missing, "keep") for summary in summaries)
+
         if not any(column.used for column in columns):
             raise ValueError(
                 "X has no column that can be used: all are ids, text that hardly comes again, or "
@@ -94,6 +98,7 @@ class Schema:
         if is_frame(X) and self.named:
             wanted = self.match_names(list_column_names(X))
         categories = {column.name for column in self.columns if column.kind == "category"}
+
         cells = list(read_columns(X, wanted, categories))
         if len(cells) != self.width:
             raise ValueError(f"X has {len(cells)} columns, but {self.width} were fitted.")
@@ -115,6 +120,7 @@ class Schema:
         for column in self.columns:
             form = units.get(column.name) or column.form
             columns.append(replace(column, form=form))
+
         writing = file.writing
         return replace(
             self, columns=tuple(columns), decimal=writing.decimal, thousands=writing.thousands
@@ -141,6 +147,7 @@ class Schema:
             found = [column.describe() for column in self.columns if column.kind == kind]
             if not found:
                 continue
+
             line = f"{kind}: {', '.join(found[:SHOWN])}"
             if len(found) > SHOWN:
                 line += f" and {len(found) - SHOWN} more"

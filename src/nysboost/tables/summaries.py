@@ -41,6 +41,7 @@ class ColumnSummary:
         """Summarise a column, or a part of it, of which `size` numbers are kept."""
         gaps = cells.gaps
         n_gaps = int(gaps.sum())
+
         if cells.values is not None:
             rows_of = zip(cells.values, cells.counts().tolist(), strict=True)
             counts = Counter(dict(rows_of))
@@ -51,6 +52,8 @@ class ColumnSummary:
             there = there[~gaps]
         if len(there) == 0:
             return cls(cells.name, cells.kind, n_gaps, Counter(), there)
+
+        # every step-th number, and the extremes of all
         step = sample_step(len(there), size)
         least = float(there.min())
         largest = float(there.max())

@@ -83,6 +83,7 @@ def out_of_fold_means(positions: Cells, n_values: int, Y: Floats, weights: Float
     if weights is None:
         weights = np.ones(len(Y))
     fold = np.random.default_rng(0).permutation(len(Y)) % FOLDS
+
     found = np.empty_like(Y)
     for k in range(FOLDS):
         here = fold == k

@@ -41,6 +41,7 @@ def bring_to_host(y: Table, learner: object, what: str = "targets") -> Table:
             f"{type(learner).__name__} requires y to be passed, but the target y is None: "
             f"give as many {what} as X has rows."
         )
+
     y = gather(y)
     if hasattr(y, "device") and not isinstance(y, np.ndarray):
         return to_host(y)
@@ -96,6 +97,7 @@ def _of_one_type(labels: Labels) -> Labels:
     if len({isinstance(label, str) for label in labels}) > 1:
         msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
         raise TypeError(msg)
+
     kinds = {type(label) for label in labels}
     if kinds <= {bool, np.bool}:
         return labels.astype(np.bool)
@@ -169,11 +171,13 @@ def read_target(column: pa.ChunkedArray, name: str, path: str) -> Labels:
         _refuse_missing_targets(cells.gaps, name, path)
     else:
         kind, data = _read_values(cells, name, path)
+
     if kind in ("date", "duration"):
         raise TableError(
             f"The target {name!r} of {path} holds dates or times: turn it into numbers to be "
             "regressed, or into text to be classified."
         )
+
     if kind == "boolean":
         return data.astype(np.bool)
     return data

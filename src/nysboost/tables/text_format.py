@@ -59,6 +59,7 @@ class TextFormat:
         """Return what is not as usual, as a note."""
         name = SEPARATORS.get(self.separator, repr(self.separator))
         said = [f"separated by {name}"]
+
         if self.decimal == ",":
             said.append("decimal comma")
         if self.thousands:
@@ -158,11 +159,13 @@ def open_unpacked(path: Path) -> BinaryIO:
     """Open a file, packed or not, whatever its name says, to read its bytes."""
     with path.open("rb") as file:
         head = file.read(6)
+
     if head.startswith(ZSTD):
         import pyarrow as pa
 
         stream: BinaryIO = pa.input_stream(str(path), compression="zstd")
         return stream
+
     for beginning, packer in PACKED.items():
         if head.startswith(beginning):
             unpacked: BinaryIO = packer.open(path, "rb")
@@ -182,6 +185,7 @@ def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
         _refuse_unknown_encoding(encoding)
     else:
         encoding = _find_encoding(head)
+
     try:
         decoder = codecs.getincrementaldecoder(encoding)(errors="strict")
         text = decoder.decode(head).removeprefix("\ufeff")
@@ -189,6 +193,7 @@ def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
         raise TableError(
             f"{path} is not text in {encoding}: pass its encoding, for example --encoding latin-1."
         ) from error
+
     if "\x00" in text:
         raise NoTableError(f"{path} is not a text file.")
     return text, encoding
@@ -228,6 +233,7 @@ def read_rows(text: Iterable[str], separator: str, *, strict: bool = False) -> I
     """Yield rows that are not empty, with cells of any usual length."""
     usual = csv.field_size_limit(LONGEST_CELL)
     rows = csv.reader(text, delimiter=separator, strict=strict)
+
     try:
         while True:
             begin = rows.line_num + 1
@@ -249,10 +255,13 @@ def find_separator(text: str) -> str:
         rows = list(islice(read_rows(lines, separator), SEPARATOR_ROWS))
         if len(rows) > 2:
             rows = rows[:-1]  # which may be cut
+
+        # the same number of cells in each row, and more than one
         widths = {len(row or ()) for _, _, row in rows}
         if len(widths) == 1 and widths != {1}:
             return separator
 
+    # else what the first line has most of
     first_line = text.lstrip().partition("\n")[0]
     most = max("\t;|,", key=first_line.count)
     return most if most in first_line else ","

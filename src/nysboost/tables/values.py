@@ -58,6 +58,7 @@ def as_number(value: object) -> float | None:
             return np.nan
         return None
 
+    # numbers of any library, Decimal and Fraction
     is_complex = isinstance(value, complex | np.complexfloating)
     if is_complex or not isinstance(value, Number | np.bool):
         return None
@@ -104,6 +105,7 @@ def numbers_as(kind: str, values: Sequence[object], form: str = "") -> tuple[Flo
             found.append(read(in_usual_form(value, form)))
         else:
             found.append(read(value))
+
     wrong = np.array([number is None for number in found], dtype=bool)
     return np.array(found, dtype=np.float64), wrong
 
@@ -193,6 +195,8 @@ def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats
     if all(isinstance(value, bool | np.bool) for value in values):
         kind = "boolean" if len(values) else "number"
         return kind, "", np.array(values, dtype=np.float64)
+
+    # marks of gaps say nothing about the kind
     there = [value for value in values if not is_number_mark(value)]
     if not there:
         return "category", "", np.empty(0)
