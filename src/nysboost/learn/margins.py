@@ -240,7 +240,6 @@ class Problems:
         curves = self.objective.loss.curve(self.y * at.scores)
         kappa = arrays.to_host(self.strength * curves)
         most = CURVED_ROWS * self.features.shape[1]
-        intercept = self.objective.intercept
 
         # one system for each problem
         dw = self.xp.zeros_like(gw)
@@ -249,7 +248,8 @@ class Problems:
             rows, kappa_j = _rows_with_curvature(kappa[:, j], most)
             F = self.features.at(rows)
             one = slice(j, j + 1)
-            dw[:, one], db[one] = _step(F, kappa_j, gw[:, one], gb[one], intercept=intercept)
+            hessian = Hessian(F, kappa_j, self.objective.intercept)
+            dw[:, one], db[one] = hessian.step(gw[:, one], gb[one])
         return dw, db
 
     def find_step_sizes(
@@ -282,7 +282,7 @@ def _least_squares(
     labels = AHEAD * signs[rows]
     by_score = arrays.like(-kappa[:, None] * labels, F)
     gw = arrays.in_float64(F.T @ by_score)
-    w, b = _step(F, kappa, gw, _sums(by_score), intercept=intercept)
+    w, b = Hessian(F, kappa, intercept).step(gw, _sums(by_score))
     return LinearClassifiers(w, b)
 
 
@@ -300,35 +300,43 @@ def _rows_with_curvature(kappa: Floats, most: int) -> tuple[Indices, Floats]:
     return drawn, np.full(most, each)
 
 
-def _step(F: Array, kappa: Floats, gw: Array, gb: Array, *, intercept: bool) -> tuple[Array, Array]:
-    """Return −H⁻¹g for H = diag(1, …, 1, 0) + Σ_i κ_i (f_i, 1)(f_i, 1)ᵀ.
+@dataclass(frozen=True, eq=False)
+class Hessian:
+    """H = diag(1, …, 1, 0) + Σ_i κ_i (f_i, 1)(f_i, 1)ᵀ of rows F (s, r) with κ (s,)."""
 
-    With the weighted mean f̄, or 0 without an intercept, and G = √κ (F − f̄) the step is
-    dw = −(I + GᵀG)⁻¹(g_w − g_b f̄). F (s, r) are the rows with κ (s,); the gradients have shapes
-    (r, q) and (q,).
-    """
-    xp = arrays.namespace(F)
-    total = float(kappa.sum())
-    if total == 0:
-        return -gw, xp.zeros_like(gb)
+    F: Array
+    kappa: Floats
+    intercept: bool
 
-    # f̄, and G = √κ (F − f̄)
-    shares = kappa * (intercept / total)
-    mean = arrays.like(shares, F) @ F
-    roots = arrays.like(np.sqrt(kappa), F)
-    G = (F - mean) * roots[:, None]
-    GG = arrays.in_float64(G.T @ G)
-    f = arrays.in_float64(mean)
+    def step(self, gw: Array, gb: Array) -> tuple[Array, Array]:
+        """Return −H⁻¹g for gradients by w (r, q) and by b (q,).
 
-    # I + GᵀG, and what GᵀG may have lost to rounding
-    rounding = arrays.epsilon(F) * float(xp.linalg.trace(GG))
-    identity = arrays.identity(F.shape[1], GG)
-    M = GG + (1 + rounding) * identity
+        With the weighted mean f̄, or 0 without an intercept, and G = √κ (F − f̄) the step is
+        dw = −(I + GᵀG)⁻¹(g_w − g_b f̄).
+        """
+        F = self.F
+        xp = arrays.namespace(F)
+        total = float(self.kappa.sum())
+        if total == 0:
+            return -gw, xp.zeros_like(gb)
 
-    dw = -solve_positive(M, gw - f[:, None] * gb)
-    if not intercept:
-        return dw, xp.zeros_like(gb)
-    return dw, -(gb / total + f @ dw)
+        # f̄, and G = √κ (F − f̄)
+        shares = self.kappa * (self.intercept / total)
+        mean = arrays.like(shares, F) @ F
+        roots = arrays.like(np.sqrt(self.kappa), F)
+        G = (F - mean) * roots[:, None]
+        GG = arrays.in_float64(G.T @ G)
+        f = arrays.in_float64(mean)
+
+        # I + GᵀG, and what GᵀG may have lost to rounding
+        rounding = arrays.epsilon(F) * float(xp.linalg.trace(GG))
+        identity = arrays.identity(F.shape[1], GG)
+        M = GG + (1 + rounding) * identity
+
+        dw = -solve_positive(M, gw - f[:, None] * gb)
+        if not self.intercept:
+            return dw, xp.zeros_like(gb)
+        return dw, -(gb / total + f @ dw)
 
 
 def scores_of(features: Factor, w: Array, b: Array) -> Array:
