@@ -133,6 +133,16 @@ def test_all_pages_state_the_same_speed_of_trees():
         assert not any(slow in page and "rees" in page for page in pages), slow
 
 
+def test_the_page_of_evidence_and_its_figures_are_of_this_version():
+    stored = measured.stored()
+    assert f"version {nb.__version__}" in text_of("evidence.md")
+    for part in ("evidence", "error_time", "speed_of_trees"):
+        assert stored[part]["version"] == nb.__version__, part
+    for sentence in measured.EVIDENCE:
+        assert f"generated/{sentence.__name__}.md" in text_of("evidence.md")
+        assert len(re.findall(r"\d[\d,.]*", sentence())) >= 2
+
+
 def test_package_citation_changelog_and_results_name_the_same_version():
     newest = re.search(r"^## (\S+)", read("CHANGELOG.md"), re.MULTILINE).group(1)
     assert newest == nb.__version__
