@@ -171,7 +171,7 @@ def evidence_error_time() -> str:
         for t in tables
     )
     return (
-        f"NysBoost has the smallest error on {best} of the {len(ratios)} tables: the better of "
+        f"NysBoost has the smallest error on {best} of {len(ratios)} tables: the better of "
         f"LightGBM and CatBoost has {min(ratios):.2f} to {max(ratios):.1f} times its error, but "
         "fits faster.\n"
     )
