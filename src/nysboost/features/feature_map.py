@@ -198,8 +198,9 @@ class FeatureMap:
         # W = L Lᵀ, with a jitter that keeps it positive definite
         W = kernel(Z, Z)
         jitter = JITTER * float(W[0, 0])
-        W = (W + W.T) / 2 + jitter * identity(len(landmarks), W)
-        L = namespace(Z).linalg.cholesky(W)
+        ridge = jitter * identity(len(landmarks), W)
+        symmetric = (W + W.T) / 2
+        L = namespace(Z).linalg.cholesky(symmetric + ridge)
         return cls(kernel, landmarks, triangular_inverse(L).T)
 
     @property
@@ -260,7 +261,8 @@ class FeatureMap:
     def times(self, matrix: Array) -> FeatureMap:
         """Return x ↦ k(x, Z) N · matrix, as one map."""
         N = self.normalization
-        return replace(self, projection=N @ like(matrix, N))
+        product = N @ like(matrix, N)
+        return replace(self, projection=product)
 
     # Features
 

@@ -298,6 +298,7 @@ class Metric:
 
     def require_features(self, d: int) -> None:
         """Raise unless points of d features can be mapped."""
+        # as many as the map has rows, and as the warp has functions
         needed = []
         if self.map.ndim > 0:
             needed.append(len(self.map))

@@ -206,6 +206,7 @@ class Matern(Radial):
         unit = self._rate() ** 2
         r, decay = _root_and_decay(squared, unit)
 
+        # φ' before r is overwritten
         slopes: Array
         if self.nu == 0.5:
             slopes = decay / (r + SMOOTHED) * (-unit / 2)
