@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -48,6 +49,7 @@ def learn(options: Namespace) -> Found:
     schema = Schema.of(frame)
     notes += [*schema.describe(), *hints_to_hold_out(schema, options)]
     print("\n  ".join(printable(line) for line in notes))
+    warnings.filterwarnings("ignore", message="Column '")  # what each is has been said
 
     # What is learned
     target = str(source.target)

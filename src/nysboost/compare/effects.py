@@ -65,8 +65,8 @@ def find_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
 def _predict(model: Model, table: pa.Table) -> Floats:
     """Return the mean prediction over the rows, or the mean probability of each class."""
     if hasattr(model, "classes_"):
-        return np.asarray(np.mean(model.predict_proba(table), axis=0))
-    return np.atleast_1d(np.mean(model.predict(table)))
+        return np.asarray(model.predict_proba(table).mean(axis=0))
+    return np.array([model.predict(table).mean()])
 
 
 def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
@@ -89,7 +89,8 @@ def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
 
         # The column has this value in every row
         everywhere = column.take(np.full(len(table), row_of[value]))
-        means.append(_predict(model, table.set_column(place, name, everywhere)))
+        changed = table.set_column(place, name, everywhere)
+        means.append(_predict(model, changed))
         if not isinstance(value, int | float):
             value = str(value)
         values.append(value)
@@ -106,19 +107,22 @@ def _date_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
     import pyarrow as pa
 
     column = table.column(name)
-    stamps = column.cast(pa.timestamp("us")).to_numpy().astype("datetime64[us]")
+    stamps = column.cast(pa.timestamp("us")).to_numpy()
+    known = stamps[~np.isnat(stamps)]
     place = table.column_names.index(name)
 
     effects = []
     for part in DATE_PARTS:
-        present = np.unique(part.find(stamps[~np.isnat(stamps)]))
+        present = np.unique(part.find(known)).tolist()
         if len(present) < 2:
             continue
+
         means = []
         for value in present:
-            moved = pa.array(part.move(stamps, int(value))).cast(column.type)
-            means.append(_predict(model, table.set_column(place, name, moved)))
-        values = [part.label(int(value)) for value in present]
+            moved = pa.array(part.move(stamps, value))
+            changed = table.set_column(place, name, moved.cast(column.type))
+            means.append(_predict(model, changed))
+        values = [part.label(value) for value in present]
         effects.append(Effect(f"{name}, {part.name}", values, np.array(means), len(values)))
     return effects
 

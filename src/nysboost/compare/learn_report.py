@@ -249,12 +249,14 @@ def _chart_effect(problem: Problem, model: Model, effect: Effect) -> Chart:
 
 def _probabilities_to_draw(model: Model, effect: Effect) -> dict[str, Floats]:
     """Return the probabilities of the second of two classes, or of the most frequent of more."""
-    classes = model.classes_
+    classes = [str(label) for label in model.classes_]
     if len(classes) == 2:
-        return {str(classes[1]): effect.means[:, 1]}
+        return {classes[1]: effect.means[:, 1]}
+
     probability = effect.means.mean(axis=0)
-    most_probable = np.argsort(-probability, kind="stable")[:MOST_CLASSES]
-    return {str(classes[i]): effect.means[:, i] for i in most_probable}
+    most_probable = np.argsort(-probability, kind="stable")
+    chosen = most_probable[:MOST_CLASSES].tolist()
+    return {classes[i]: effect.means[:, i] for i in chosen}
 
 
 def _make_confusion_table(y: Targets, predicted: Targets) -> Table:

@@ -20,7 +20,7 @@ from nysboost.compare.outcomes import Measures, Outcome, run_rounds, standard_er
 from nysboost.compare.page import format_number
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.search.splits import uses_folds
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Floats, Indices
 from nysboost.numerics.budget import spaced_indices
 
 OURS = "NysBoost"
@@ -54,7 +54,13 @@ class Fold:
     X_test: FoldTable
     y_train: Targets
     y_test: Targets
-    groups: NDArray[np.intp] | None = None
+    groups: Indices | None = None
+
+    def as_numbers(self) -> tuple[peers.CodedRows, Fold]:
+        """Return the rows as numbers, for learners of other libraries, and what they are."""
+        coded = peers.CodedRows.of(self.X_train, self.X_test)
+        fold = replace(self, X_train=coded.train, X_test=coded.test, groups=None)
+        return coded, fold
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +78,7 @@ class Problem:
     components: int | None = None
     folds: int = 5
     seed: int = 0
-    groups: NDArray[np.intp] | None = None
+    groups: Indices | None = None
     by_time: bool = False
 
     @property
@@ -97,7 +103,7 @@ class Problem:
             return f"{self.folds} folds, each later than its training rows"
         return f"{self.folds} folds"
 
-    def take(self, train: NDArray[np.intp], test: NDArray[np.intp]) -> Fold:
+    def take(self, train: Indices, test: Indices) -> Fold:
         """Return some rows to train on, and others to test on."""
         groups = self.groups
         if groups is not None:
@@ -110,7 +116,7 @@ class Problem:
             groups=groups,
         )
 
-    def split(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def split(self) -> list[tuple[Indices, Indices]]:
         """Return the numbers of the training and test rows of each fold."""
         if self.groups is not None:
             splitter: Splitter = GroupKFold(self.folds, shuffle=True, random_state=self.seed)
@@ -124,7 +130,7 @@ class Problem:
         X = np.empty(len(self.y))  # which no splitter looks at
         return list(splitter.split(X, self.y, self.groups))
 
-    def hold_out(self) -> NDArray[np.intp] | None:
+    def hold_out(self) -> Indices | None:
         """Return some rows to test on, in rising order; None where there are too few."""
         n = len(self.y)
         if n < FEWEST:
@@ -136,7 +142,7 @@ class Problem:
                 return None
         return held
 
-    def _choose_held_out(self, count: int) -> NDArray[np.intp]:
+    def _choose_held_out(self, count: int) -> Indices:
         """Return about `count` rows: the latest, those of some groups, or random ones."""
         n = len(self.y)
         if self.by_time:
@@ -199,10 +205,10 @@ def _runs_of_fold(
     runs: dict[str, Callable[[], Measures]] = {}
 
     # Learners of others, on numbers
-    coded = peers.CodedRows.of(fold.X_train, fold.X_test)
-    of_others = replace(fold, X_train=coded.train, X_test=coded.test, groups=None)
-    for name, model in peers.make_peers(coded, problem.classify, problem.seed).items():
-        runs[name] = Run(name, model, of_others, kept)
+    coded, numbers = fold.as_numbers()
+    others = peers.make_peers(coded, problem.classify, problem.seed)
+    for name, model in others.items():
+        runs[name] = Run(name, model, numbers, kept)
 
     # Ours, on the table
     how: dict[str, Any] = {}
@@ -229,14 +235,15 @@ class Run:
 
     def __call__(self) -> Measures:
         """Fit and measure."""
-        fitted, measures, _ = fit_and_measure(self.name, self.model, self.fold)
+        measured = fit_and_measure(self.name, self.model, self.fold)
         if self.name == OURS and not self.kept:
-            self.kept.append(FirstFold(fitted, self.fold.X_test, self.fold.y_test))
-        return measures
+            first = FirstFold(measured.model, self.fold.X_test, self.fold.y_test)
+            self.kept.append(first)
+        return measured.measures
 
 
 def fit_and_test(
-    model: Model, problem: Problem, held: NDArray[np.intp], name: str = OURS
+    model: Model, problem: Problem, held: Indices, name: str = OURS
 ) -> tuple[Model, list[Outcome]]:
     """Fit a learner of ours to all rows but some, and test it on those.
 
@@ -245,32 +252,38 @@ def fit_and_test(
     """
     # Ours
     train = np.delete(np.arange(len(problem.y)), held)
-    fold = problem.take(train, held)
-    model, measures, losses = fit_and_measure(name, model, fold)
-    outcomes = [_as_outcome(name, measures, losses)]
+    ours = fit_and_measure(name, model, problem.take(train, held))
+    outcomes = [ours.as_outcome(name)]
 
     # What it should be better than, fitted to fewer rows of many
-    few = problem.take(train[spaced_indices(len(train), LINEAR_ROWS)], held)
-    coded = peers.CodedRows.of(few.X_train, few.X_test)
-    of_others = replace(few, X_train=coded.train, X_test=coded.test, groups=None)
-    for other, peer in peers.make_simple_peers(coded, problem.classify).items():
+    few = train[spaced_indices(len(train), LINEAR_ROWS)]
+    coded, numbers = problem.take(few, held).as_numbers()
+    others = peers.make_simple_peers(coded, problem.classify)
+    for other, peer in others.items():
         if other != name:
-            _, measures, losses = fit_and_measure(other, peer, of_others)
-            outcomes.append(_as_outcome(other, measures, losses))
-    return model, sorted(outcomes, key=lambda outcome: outcome.error)
+            measured = fit_and_measure(other, peer, numbers)
+            outcomes.append(measured.as_outcome(other))
+    return ours.model, sorted(outcomes, key=lambda outcome: outcome.error)
 
 
-def _as_outcome(name: str, measures: Measures, losses: Floats) -> Outcome:
-    """Return what one run gave as an outcome of one round."""
-    measured = {measure: [value] for measure, value in measures.items()}
-    return Outcome(name, measured, losses)
+class Measured(NamedTuple):
+    """A fitted learner, its error and loss on test rows, and the seconds of both.
 
-
-def fit_and_measure(name: str, model: Model, fold: Fold) -> tuple[Model, Measures, Floats]:
-    """Fit a learner; return it with its error and loss on test rows, and the seconds of both.
-
-    Also return what each test row adds to the error: its square, or whether the label is wrong.
+    `losses` are what each test row adds to the error: its square, or whether the label is wrong.
     """
+
+    model: Model
+    measures: Measures
+    losses: Floats
+
+    def as_outcome(self, name: str) -> Outcome:
+        """Return the outcome of one round."""
+        rounds = {measure: [value] for measure, value in self.measures.items()}
+        return Outcome(name, rounds, self.losses)
+
+
+def fit_and_measure(name: str, model: Model, fold: Fold) -> Measured:
+    """Fit a learner to the training rows of a fold, and measure it on the test rows."""
     how = {}
     if fold.groups is not None:
         how["groups"] = fold.groups
@@ -302,7 +315,7 @@ def fit_and_measure(name: str, model: Model, fold: Fold) -> tuple[Model, Measure
         "seconds": fitted - began,
         "predict_seconds": ended - fitted,
     }
-    return model, measures, losses
+    return Measured(model, measures, losses)
 
 
 @contextmanager
@@ -335,8 +348,8 @@ def is_tie(a: Outcome, b: Outcome) -> bool:
     """
     errors_a = a.measured["error"]
     errors_b = b.measured["error"]
-    n_rounds = min(len(errors_a), len(errors_b))  # one less after Ctrl-C
-    gaps = np.subtract(errors_a[:n_rounds], errors_b[:n_rounds])
+    rounds = slice(min(len(errors_a), len(errors_b)))  # one less after Ctrl-C
+    gaps = np.subtract(errors_a[rounds], errors_b[rounds])
 
     largest = max(a.error, b.error)
     noise = min(_noise_of(gaps, a, b), largest / 2)
@@ -368,8 +381,8 @@ def name_in_sentence(outcome: Outcome, *, begins: bool = False) -> str:
 def is_no_better_than_constant(outcomes: Sequence[Outcome]) -> bool:
     """Whether a constant has the smallest error, or ties with what has."""
     best = outcomes[0]
-    constant = next((outcome for outcome in outcomes if outcome.name == peers.CONSTANT), None)
-    return constant is not None and (constant is best or is_tie(best, constant))
+    constants = [outcome for outcome in outcomes if outcome.name == peers.CONSTANT]
+    return any(outcome is best or is_tie(best, outcome) for outcome in constants)
 
 
 def find_simplest(outcomes: Sequence[Outcome]) -> Outcome | None:

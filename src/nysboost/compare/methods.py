@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -151,17 +151,20 @@ def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners:
 
 def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
     """Run every method with each seed; return what each cost and gave, smallest error first."""
-
-    def rounds() -> Iterator[dict[str, Callable[[], Measures]]]:
-        for seed in range(task.seed, task.seed + task.repeats):
-            yield {method: partial(_measure, task, method, seed) for method in task.methods}
+    seeds = range(task.seed, task.seed + task.repeats)
 
     def may_fail(_: str, error: Exception) -> bool:
         return task.lenient and isinstance(error, ValueError)
 
     # With one thread, processor time is the time on an idle machine.
     with threadpool_limits(1), raise_as(UserError):
-        return run_rounds(rounds(), task.repeats, may_fail, note)
+        rounds = (_runs_of_seed(task, seed) for seed in seeds)
+        return run_rounds(rounds, task.repeats, may_fail, note)
+
+
+def _runs_of_seed(task: Task, seed: int) -> dict[str, Callable[[], Measures]]:
+    """Return what measures each method with one seed."""
+    return {method: partial(_measure, task, method, seed) for method in task.methods}
 
 
 def _measure(task: Task, method: str, seed: int) -> Measures:
@@ -178,7 +181,11 @@ def _measure(task: Task, method: str, seed: int) -> Measures:
 def find_pareto_front(outcomes: Sequence[Outcome]) -> set[str]:
     """Return the methods to use that no other beats in error, time and entries together."""
     usable = [outcome for outcome in outcomes if outcome.name != LIMIT] or outcomes
-    costs = np.array([[o.error, o.seconds, o.mean("entries")] for o in usable])
+    errors = [outcome.error for outcome in usable]
+    seconds = [outcome.seconds for outcome in usable]
+    entries = [outcome.mean("entries") for outcome in usable]
+    costs = np.column_stack([errors, seconds, entries])
+
     front = set()
     for outcome, cost in zip(usable, costs, strict=True):
         as_good = (costs <= cost).all(axis=1)

@@ -57,9 +57,12 @@ class CodedRows:
     def of(cls, train: Table, test: Table) -> CodedRows:
         """Code a table to train on and one to test on; the first decides what each column is."""
         schema = Schema.of(train, ids="drop")
-        kinds = [column.kind for column in schema.columns if column.used]
-        categories = [i for i, kind in enumerate(kinds) if kind == "category"]
-        return cls(_code(train, schema, categories), _code(test, schema, categories), categories)
+        used = [column for column in schema.columns if column.used]
+        categories = [i for i, column in enumerate(used) if column.kind == "category"]
+
+        X_train = _code(train, schema, categories)
+        X_test = _code(test, schema, categories)
+        return cls(X_train, X_test, categories)
 
     def scaler(self) -> Learner:
         """Return what makes one-hot codes of categories, and fills and standardises numbers."""
@@ -153,8 +156,10 @@ def _make_process(rows: CodedRows, classify: bool) -> Learner:
     if classify:
         process = GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
         return make_pipeline(rows.scaler(), process)
-    width = rows.scaler().fit_transform(rows.train).shape[1]
-    kernel = ConstantKernel() * Matern(np.ones(width), nu=1.5) + WhiteKernel(0.1)
+
+    coded = rows.scaler().fit_transform(rows.train)
+    scales = np.ones(coded.shape[1])
+    kernel = ConstantKernel() * Matern(scales, nu=1.5) + WhiteKernel(0.1)
     process = GaussianProcessRegressor(kernel, normalize_y=True)
     return make_pipeline(rows.scaler(), process)
 
@@ -162,5 +167,6 @@ def _make_process(rows: CodedRows, classify: bool) -> Learner:
 def _as_objects(X: Floats, categories: Sequence[int]) -> NDArray[np.object_]:
     """Return an array in which categories are integers, as CatBoost asks for."""
     found = X.astype(object)
-    found[:, categories] = np.nan_to_num(X[:, categories], nan=-1).astype(np.int64)
+    numbers = np.nan_to_num(X[:, categories], nan=-1)
+    found[:, categories] = numbers.astype(np.int64)
     return found
