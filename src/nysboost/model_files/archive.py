@@ -120,6 +120,7 @@ def read_archive(path: Path) -> Archive:
     """
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {str(path)!r}.")
+
     with path.open("rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -147,6 +148,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> Archive:
     body = json.loads(text)
     if body["format"] != FORMAT:
         raise ModelFileError(FOREIGN.format(str(path)))
+
     if body["format_version"] != FORMAT_VERSION:
         cure = "fit again and save"
         if body["format_version"] > FORMAT_VERSION:

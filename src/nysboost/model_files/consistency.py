@@ -76,6 +76,8 @@ def check_landmarks(landmarks: Landmarks) -> None:
     require(indices is not None or points is not None, "landmarks without points")
     if points is not None:
         shape_of(points, 2)
+
+    # rows of the training table, which may be saved beside their points
     if indices is not None:
         (m,) = shape_of(indices, 1)
         require(indices.dtype.kind in "iu", "landmarks and their indices")
@@ -113,6 +115,7 @@ def check_mixture(mixture: Mixture) -> None:
 def check_quantiles(quantiles: Quantiles) -> None:
     """Check that every feature has as many heights as knots, two at least."""
     require(len(quantiles.knots) == len(quantiles.heights), "knots and heights")
+
     for knots, heights in zip(quantiles.knots, quantiles.heights, strict=True):
         require(shape_of(knots, 1) == shape_of(heights, 1), "knots and heights")
         require(len(knots) > 0, "a feature and its knots")
@@ -147,6 +150,7 @@ def check_shape(shape: ResidualShape) -> None:
 def check_distribution(distribution: Distribution) -> None:
     """Check that a distribution has variances and shapes of the same targets."""
     t = len(distribution.shapes)  # a shape for each target
+
     for scale in (distribution.without_gaps, distribution.with_gaps):
         require(len(scale.a) == t, "variances and shapes")
 
@@ -185,10 +189,12 @@ def check_tree(tree: Tree) -> None:
     Every node but the first, and every leaf, is the child of one node that comes before it.
     """
     (k,) = shape_of(tree.thresholds, 1)
+
     require(shape_of(tree.directions, 2)[0] == k, "directions and thresholds of a tree")
     require(shape_of(tree.children, 2) == (k, 2), "children and thresholds of a tree")
     if k == 0:
         return
+
     require(tree.children.dtype.kind in "iu", "nodes of a tree")
 
     # each is there once
@@ -218,6 +224,8 @@ def check_leaves(leaves: Leaves) -> None:
     require(starts.dtype.kind in "iu", "leaves and their first rows")
     require(starts[0] == 0 and starts[-1] == n, "leaves and their rows")
     require((np.diff(starts) >= 0).all(), "leaves and their rows")
+
+    # planes of the mapped inputs
     if len(leaves.tree.thresholds):
         require(leaves.tree.directions.shape[1] == q, "rows and directions of leaves")
 
@@ -231,6 +239,8 @@ def check_member(member: Member) -> None:
         require(points.shape[1] == len(member.codes.origins), "codes and landmarks of a member")
     if member.leaves is not None:
         require(member.leaves.w.shape[1] == t, "targets of a member and of its leaves")
+
+    # logistic weights and the correction belong to the same features
     if member.logistic is not None:
         r, _ = shape_of(member.logistic, 2)
         require(r == member.model.w.shape[0], "features and logistic weights of a member")

@@ -76,6 +76,8 @@ def is_of(value: object, hint: Saved) -> bool:
     """Return whether a value is of an annotated type; an array may be of any library and dtype."""
     if hint is Any:
         return True
+
+    # a union, a text of several, or a container
     origin: Saved = get_origin(hint)
     inside = get_args(hint)
     if origin in (Union, UnionType):
@@ -186,6 +188,7 @@ class EstimatorType(SavedType):
             if name.startswith("__") or hasattr(self.kind, name):
                 raise ValueError(f"{name} is no learned attribute")
             setattr(estimator, name, value)
+
         self.check(estimator)
         return estimator
 
@@ -211,6 +214,8 @@ class ModelEncoder:
             return {"float": str(value)}
         if type(value) is float:
             return value
+
+        # containers
         if isinstance(value, list):
             return [self.encode(item, where) for item in value]
         if type(value) is tuple:
@@ -218,6 +223,7 @@ class ModelEncoder:
         if isinstance(value, Mapping):
             return self._encode_mapping(value, where)
 
+        # arrays and objects, each once
         if id(value) not in self._references:
             self._alive.append(value)
             self._references[id(value)] = self._encode_shared(value, where)
@@ -238,6 +244,8 @@ class ModelEncoder:
         """Put an array or an object where it belongs, and return the reference to it."""
         if isinstance(value, np.generic):
             return {"scalar": self._add_array(np.asarray(value))}
+
+        # arrays of NumPy, and those of other libraries with their device
         if isinstance(value, np.ndarray):
             has_text = value.dtype.kind == "O" and {*map(type, value.flat)} <= {str}
             if has_text:
@@ -316,6 +324,7 @@ class ModelDecoder:
             for name, part in described["parts"].items():
                 parts[name] = self._read(part)
             self._made.append(saved.from_parts(parts))
+
         return self._read(root)
 
     def _read(self, text: Json) -> Saved:
@@ -324,6 +333,7 @@ class ModelDecoder:
             return [self._read(item) for item in text]
         if not isinstance(text, dict):
             return text
+
         if "library" in text:
             return self._on_device(text["array"], text["library"], text["device"])
 
@@ -352,6 +362,7 @@ class ModelDecoder:
         key = name, library, self._device or device
         if key not in self._moved:
             self._moved[key] = _to_device(self._arrays[name], *key[1:])
+
         return self._moved[key]
 
 
@@ -370,6 +381,7 @@ def _to_device(array: HostArray, library: str, device: str) -> object:
         raise DeviceError(
             f"The model has {library} arrays: install {library} to load it."
         ) from error
+
     try:
         if library == "torch":
             return xp.asarray(array, device=device)

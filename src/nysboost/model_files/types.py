@@ -74,9 +74,13 @@ class GramType(SavedType):
         gram = self.kind.__new__(self.kind)
         gram.rows = parts["rows"]
         gram.n = gram.rows.n
+
+        # what passes need
         gram.dtype = np.dtype(parts["dtype"])
         gram.budget = parts["budget"]
         gram.counter = EntryCounter(int(parts["entries_evaluated"]))
+
+        # a kernel of points, or the columns of a matrix
         if issubclass(self.kind, KernelGram):
             gram.kernel = parts["kernel"]
         else:
@@ -111,6 +115,7 @@ class ApproximationType(SavedType):
         entries = int(parts.pop("entries_evaluated"))
         encoder = parts.pop("encoder")
         require(isinstance(encoder, FrameEncoder | None), "an approximation and its encoder")
+
         approximation = self.kind(**parts).with_name(method).with_encoder(encoder)
         approximation.entries_evaluated = entries
         return approximation
@@ -234,6 +239,7 @@ class GeneratorType(SavedType):
         name = parts["state"]["bit_generator"]
         if name not in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
             raise ValueError("no generator of NumPy")
+
         generator = np.random.Generator(getattr(np.random, name)())
         generator.bit_generator.state = parts["state"]
         return generator

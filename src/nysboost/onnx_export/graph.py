@@ -130,6 +130,7 @@ class Graph:
             array = np.array([str(value) for value in array], dtype=object)
         if elements == "INT64":
             array = array.astype(np.int64)
+
         found = self("Gather", array, positions)
         found.elements = elements
         return found
@@ -151,6 +152,7 @@ class Graph:
         array = np.asarray(values)
         dtype = WIDEST.get(array.dtype.kind, array.dtype)
         array = np.ascontiguousarray(array, dtype)
+
         self._arrays.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 

@@ -208,6 +208,8 @@ def _map_points(features: FeatureMap, X: Tensor) -> MappedPoints:
             "These features are no kernel values at landmarks, which is what to_onnx takes: "
             "choose a method with landmarks, and rows, not kernel values."
         )
+
+    # behind the metric of the kernel
     V = floats_on_host(dense(Z))
     metric = getattr(features.kernel, "metric", None)
     if not isinstance(metric, Metric):  # that of scikit-learn's kernels is a name
