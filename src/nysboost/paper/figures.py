@@ -166,6 +166,7 @@ def draw_panel(axes: Any, panel: Panel, result: Results, reading: Reading) -> No
         # of times the median, which no outlier moves
         look = find_look(summary.method)
         if in_seconds:
+            look["linewidth"] = 1.2
             axes.plot(result.counts, summary.median, label=summary.method, **look)
             continue
 
