@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from numpy.random import Generator
 
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
-from nysboost.boosting.state import Sampling, Step, Stopwatch, Trajectory, start, uniform
+from nysboost.boosting.state import Sampling, Stopwatch, Trajectory, start, uniform
 from nysboost.gram import Gram
 from nysboost.numerics.progress import track
 from nysboost.settings import Settings
 
 LOOKED_BACK = 3
-"""Learners over which a gain is averaged before boosting stops: single ones gain nothing at times,
-and the next gain again."""
+"""Learners over which the gain is averaged before boosting stops: at times a single one gains
+nothing, and the next one gains again."""
 
 
 def boost(
@@ -28,7 +27,6 @@ def boost(
     *,
     final: Rule | None = None,
     sampling: Sampling = uniform,
-    callback: Callable[[Step], object] | None = None,
 ) -> Trajectory:
     """Find learners in sequence, each on columns of G that the mixture of the others misses.
 
@@ -73,8 +71,8 @@ def boost(
         watch.lap("e")
 
         step = state.note(V, J, mixture, e, watch.seconds)
-        if callback is not None:
-            callback(step)
+        if settings.callback is not None:
+            settings.callback(step)
 
     return Trajectory(state)
 

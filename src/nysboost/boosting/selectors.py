@@ -41,7 +41,7 @@ def kmeans_columns(residual: Array, m: int, rng: Generator) -> Indices:
     squared, rounding = _squared_distances(residual)
     to_centres = kmeans.kmeans(squared, m, rng)
 
-    # both members of a group of two are as near: the first of them, on every machine
+    # the members of a cluster of two are equally near: take the first, on every machine
     chosen = _nearest(to_centres, rounding)
 
     # a column serves the first of the centres that are nearest to it

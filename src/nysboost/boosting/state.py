@@ -184,26 +184,24 @@ class State:
         landmarks = self.G.landmarks(columns)
         learner = fit_learner(self.G, landmarks, self.k)
 
-        # without features that are rounding where columns are observed
+        # without features that are rounding errors in the precision of the table
         eps = self.table.gram.eps
         self.table.append(learner.round_to(eps))
 
     def residual(self, mixture: Mixture, V: Indices) -> Array:
         """Return e = G^V − Ḡ^V, the residual's columns V, shape (len(rows), len(V)).
 
-        Where a part of the rows is observed, those of V are zero: only some columns would have
-        their diagonal.
+        Where only a part of the rows is observed, rows of V are set to zero, because only some of
+        the columns would have their diagonal entry.
         """
         if self.square:
             return self._missed(mixture, V, V).T
 
         e = self._missed(mixture, V, self.rows)
-
-        # on a part of the rows only some columns have their diagonal, which is left out
         if len(self.rows) < len(self.sample):
-            other = ~np.isin(self.rows, V)
-            if other.any():
-                counted = other.astype(float)
+            outside = ~np.isin(self.rows, V)
+            if outside.any():
+                counted = outside.astype(float)
                 e = e * arrays.like(counted, e)
         return e.T
 
@@ -274,10 +272,10 @@ def start(
     # the rows on which columns are observed
     everything = np.arange(len(sample))
     most = min(settings.row_cap, settings.residual_rows or settings.row_cap)
-    (for_rows,) = rng.spawn(1)
-    rows = sample_rows(everything, most, for_rows)
+    (rng_of_rows,) = rng.spawn(1)  # so that steps draw the same, whatever rows are observed
+    rows = sample_rows(everything, most, rng_of_rows)
     if len(rows) < len(sample):
-        # values of a part of the rows only choose columns and weights
+        # the values choose columns and weights only, for which float32 may be enough
         learner = fit_learner(G, G.landmarks(first), k)
         G = _choose_precision(G, learner, of_V2, rows)
 

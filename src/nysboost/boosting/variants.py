@@ -52,8 +52,8 @@ VARIANTS: tuple[str, ...] = tuple(
 ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
 """The names of ensembles, with the letter of the rule that weighs their learners."""
 
-Steps: TypeAlias = tuple[Rule, Selector] | None
-"""How learners are found: the rule and the clustering of boosting steps; None for an ensemble."""
+BoostingParts: TypeAlias = tuple[Rule, Selector] | None
+"""How learners are found: the rule and the clustering of a boosting step; None for an ensemble."""
 
 
 def register_rule(letter: str, rule: RuleLike) -> None:
@@ -166,10 +166,10 @@ def is_variant(name: str) -> bool:
     return x in RULES and y in RULES and boosting == "B"
 
 
-def parse_method(name: str, settings: Settings) -> tuple[Steps, Rule]:
+def parse_method(name: str, settings: Settings) -> tuple[BoostingParts, Rule]:
     """Return how a variant or an ensemble finds its learners, and the rule that combines them.
 
-    The settings `rule` and `selector`, where given, stand in the place of letters and name.
+    The settings `rule` and `selector`, where given, replace the letters and the clustering.
     """
     first, last = _given_rules(settings)
     if name in ENSEMBLES:
@@ -183,7 +183,7 @@ def parse_method(name: str, settings: Settings) -> tuple[Steps, Rule]:
 
 
 def _given_rules(settings: Settings) -> tuple[RuleLike | None, RuleLike | None]:
-    """Return the rules in the place of X and Y: of a pair each, of one rule twice the same."""
+    """Return the rules that replace X and Y: a pair as it is given, a single rule for both."""
     given = settings.rule
     if isinstance(given, tuple):
         if len(given) != 2:
@@ -195,23 +195,14 @@ def _given_rules(settings: Settings) -> tuple[RuleLike | None, RuleLike | None]:
 def find_learners(
     gram: Gram,
     settings: Settings,
-    steps: Steps,
+    parts: BoostingParts,
     rng: Generator,
     final: Rule | None = None,
     sampling: Sampling = uniform,
 ) -> Trajectory:
-    """Run boosting with these steps, or an ensemble."""
-    if steps is None:
+    """Run boosting with this rule and clustering, or an ensemble."""
+    if parts is None:
         return ensemble(gram, settings, rng)
 
-    rule, selector = steps
-    return boost(
-        gram,
-        settings,
-        rule,
-        selector,
-        rng,
-        final=final,
-        sampling=sampling,
-        callback=settings.callback,
-    )
+    rule, selector = parts
+    return boost(gram, settings, rule, selector, rng, final=final, sampling=sampling)

@@ -154,9 +154,9 @@ class MixtureOfLearners(Method):
         """Find the learners, and combine them."""
         if "J" in self.name[:2]:
             settings = settings.with_sampling()
-        steps, final = parse_method(self.name, settings)
+        parts, final = parse_method(self.name, settings)
         sampling = as_sampling(settings.sampling)
-        trajectory = find_learners(gram, settings, steps, rng, final, sampling)
+        trajectory = find_learners(gram, settings, parts, rng, final, sampling)
         mixture = trajectory.mixture(final)
         return Approximation(gram, mixture, trajectory, final)
 
