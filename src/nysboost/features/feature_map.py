@@ -40,6 +40,10 @@ from nysboost.rows.rows import RowStream
 Encoder: TypeAlias = Callable[[TableLike], TableLike]
 """What makes numbers of a table of the user's, and leaves numbers as they are."""
 
+PANEL = 128
+"""Columns of a triangular N that are multiplied at a time, without the zeros below them: 2/3 of the
+time of a whole product."""
+
 
 def no_encoder(X: TableLike) -> TableLike:
     """Return a table of numbers as it is."""
@@ -346,6 +350,3 @@ def features_of_block(gram: Gram, transform: FeatureMap, X: Array) -> Array:
     """Return a map's features at rows X in memory, as the Gram counts and budgets them."""
     rows = ArrayRows(X)
     return transform.write(rows, budget=gram.budget, counter=gram.counter)
-
-
-PANEL = 128  # columns of a triangular N multiplied at a time, without zeros: 2/3 of the time

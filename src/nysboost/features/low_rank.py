@@ -58,7 +58,7 @@ class LowRankMatrix(LinearOperator):
 
     @cached_property
     def _factor(self) -> Factor:
-        # F has the learners' features side by side, S each weight once for every feature
+        """F with S, which has a learner's weight once for each of its features."""
         projections = [learner.normalization for learner in self.learners]
         ranks = [learner.rank for learner in self.learners]
         weights = np.repeat(self.weights, ranks)
@@ -78,33 +78,33 @@ class LowRankMatrix(LinearOperator):
         right = positions(cols, self.shape[0])
 
         weighted = self._factor.at(left) * self._weights_like
-        low = weighted @ self._factor.at(right).T
+        low_rank = weighted @ self._factor.at(right).T
         if self.shift == 0:
-            return low
+            return low_rank
 
         on_diagonal = np.equal.outer(left, right)
-        return low + like(self.shift * on_diagonal, low)
+        return low_rank + like(self.shift * on_diagonal, low_rank)
 
     def diag(self) -> Array:
         """Return the diagonal of K̂, shape (n,)."""
-        low = self._factor.map(_diagonal, self._weights_like, 1)
-        return low[:, 0] + self.shift
+        column = self._factor.map(_diagonal, self._weights_like, 1)
+        return column[:, 0] + self.shift
 
     def trace(self) -> float:
         """Return tr K̂."""
-        low = float(self._factor.squared_norms().sum())
-        return low + self.shift * self.shape[0]
+        diagonal = self._factor.squared_norms()
+        return float(diagonal.sum()) + self.shift * self.shape[0]
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""
         F = self._factor.all()
-        low = (F * self._weights_like) @ F.T
+        low_rank = (F * self._weights_like) @ F.T
 
         # δ on the diagonal
         if self.shift == 0:
-            return low
-        unit = identity(self.shape[0], low)
-        return low + self.shift * unit
+            return low_rank
+        unit = identity(self.shape[0], low_rank)
+        return low_rank + self.shift * unit
 
     def __matmul__(self, V: TableLike) -> Array:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
@@ -129,10 +129,10 @@ class LowRankMatrix(LinearOperator):
         # F S Fᵀ V + δV
         inner = self._factor.inner(V)
         weighted = self._weights_like[:, None] * inner
-        low = gather(self._factor.times(weighted), V)
+        low_rank = gather(self._factor.times(weighted), V)
         if self.shift == 0:
-            return low
-        return low + self.shift * V
+            return low_rank
+        return low_rank + self.shift * V
 
     def _adjoint(self) -> LowRankMatrix:
         return self
@@ -262,9 +262,9 @@ class LowRankMatrix(LinearOperator):
         for _ in range(1 + REFINEMENTS):
             # F (y − S Fᵀ x), whose norm is that of R (y − S Fᵀ x) with F = Q R
             inner, _ = self._inner(y, alpha, b)
-            target = S * inner  # which y is at the solution
-            left = R @ (y - target)
-            residual = float(np.linalg.norm(left)) / (scale or 1.0)
+            target = S * inner  # y itself, at the solution
+            missing = R @ (y - target)
+            residual = float(np.linalg.norm(missing)) / (scale or 1.0)
             if not residual < reached:
                 break
 
@@ -274,7 +274,7 @@ class LowRankMatrix(LinearOperator):
             reached = residual
             if is_slow or residual <= self.gram.eps:
                 break
-            projected = T.T @ (R.T @ left)
+            projected = T.T @ (R.T @ missing)
             y = target + T @ (gain[:, None] * projected)
         return best, reached
 

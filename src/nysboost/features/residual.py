@@ -100,18 +100,18 @@ class Residual:
 
     def diagonals(self, F: Array, g: Floats) -> Floats:
         """Return R_ii and a_i for rows with features F and k(x, x) = g, shape (2, len(g))."""
-        both = _diagonals(self._of_a_row, F, g[:, None])
+        both = _diagonals(self._row_terms, F, g[:, None])
         return both.T
 
     def all_diagonals(self, g: Floats) -> Floats:
         """Return R_ii and a_i for all rows, in one pass."""
-        found = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None])
+        found = self.factor.map(_diagonals, self._row_terms, 2, g[:, None])
         both = gather(found)
         return np.ascontiguousarray(both.T)
 
     @cached_property
-    def _of_a_row(self) -> _RowTerms:
-        """What R_ii and a_i depend on beside the row."""
+    def _row_terms(self) -> _RowTerms:
+        """What R_ii and a_i depend on, besides the row."""
         excess = None
         if self._operator is not None:
             excess = self._operator.excess()
@@ -193,7 +193,7 @@ def _diagonals(terms: _RowTerms, F: Array, g: Floats) -> Floats:
     g = g[:, 0]
     squares = F**2
 
-    # g_i − K̂_ii, and a_i by the one formula or the other
+    # g_i − K̂_ii, and a_i by the formula of features with T or without
     d = g - squares @ terms.weights
     if terms.excess is None:
         a = g + squares @ np.abs(terms.weights)
@@ -201,7 +201,7 @@ def _diagonals(terms: _RowTerms, F: Array, g: Floats) -> Floats:
         beyond = (F @ terms.excess) ** 2
         a = d + 2 * beyond.sum(axis=1)
 
-    # rounding may have taken from a_i what it adds to an entry
+    # room for rounding, which may have made a_i too small
     bounds = np.maximum(a, 0.0) + terms.noise * g
     diagonal = d - terms.shift
     return np.stack([diagonal, bounds], axis=1)

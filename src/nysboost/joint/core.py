@@ -67,7 +67,7 @@ class OptimalCore:
     def relative_error(self, G: Array, *, single: bool = False) -> float:
         """Return ‖G − Q H Qᵀ‖ / ‖G‖ on the sample.
 
-        `single` says that GQ has the digits of float32 alone.
+        `single` says that GQ was computed in float32.
         """
         if not single:
             scale = norm(G) or 1.0
@@ -77,7 +77,7 @@ class OptimalCore:
 
         # the expansion cancels: the residual itself
         F = self.Q @ _square_root(self.H)
-        return relative_error(G, F)
+        return sampled_error(G, F)
 
     def _expanded_squared_error(self, norm_of_gram: float) -> float:
         """Return 1 − 2⟨H, QᵀGQ⟩/‖G‖² + ‖Q H Qᵀ‖²/‖G‖², from matrices of shape (r, r)."""
@@ -172,7 +172,7 @@ def norm(A: Array) -> float:
 
 
 def matrix_of(sample: Sample, single: bool) -> Array:
-    """Return G[S, S], in float32 if that is enough."""
+    """Return G[S, S], in float32 if `single`."""
     if single:
         return sample.single
     return sample.matrix
@@ -278,7 +278,7 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
     for learner in learners:
         rounded = learner.round_to(gram.eps)
         F = features_of(gram, rounded)
-        error = relative_error(sample.matrix, F)
+        error = sampled_error(sample.matrix, F)
         rounding = ROUNDING * max(1, learner.rank) * gram.eps
         errors.append(max(rounding, error))
     return learners[int(np.argmin(errors))]
@@ -296,7 +296,7 @@ def fit_scaled(gram: Gram, landmarks: Landmarks) -> FeatureMap:
     return fit_learner(gram, landmarks, len(landmarks), D)
 
 
-def relative_error(G: Array, F: Array) -> float:
+def sampled_error(G: Array, F: Array) -> float:
     """Return ‖G − F Fᵀ‖ / ‖G‖ from the residual itself, on at most `ERROR_ROWS` rows of it."""
     xp = namespace(F)
     F = xp.astype(F, xp.float64, copy=False)

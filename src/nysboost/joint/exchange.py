@@ -57,13 +57,13 @@ def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, Optim
         The core of these and of all candidates of the last exchange.
     """
     gram = sample.gram
-    trace = to_host(gram.diag()).sum()
+    trace_of_gram = to_host(gram.diag()).sum()
     for _ in range(EXCHANGES):
         rows, missed_trace = find_missed_rows(gram, landmarks)
 
         # ‖R‖ ≥ tr R / √s and ‖G‖ ≤ tr G bound the error from below
         bound = missed_trace / len(sample) ** 0.5
-        single = bool(bound > SINGLE * trace)
+        single = bool(bound > SINGLE * trace_of_gram)
 
         # add all candidates, then keep the best
         candidates = gram.landmarks(rows)

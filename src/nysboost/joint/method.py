@@ -32,7 +32,7 @@ def joint(gram: Gram, c: int, rng: Generator, row_cap: int) -> FeatureMap:
     rows, at least 4 c; its Gram matrix takes 8·row_cap² bytes. Kernels without derivative,
     precomputed matrices and CSR data keep to columns: JJB-mean and the exchange.
     """
-    # read rows from disk once, where they fit
+    # where the rows fit in memory they are read once
     size = 8 * gram.n * gram.rows.numbers_per_row
     fits = size <= gram.budget.bytes // 2
     if fits and gram.n <= WHOLE_DIAGONAL:
@@ -118,7 +118,7 @@ def _distances_from_mean(X: Array, budget: Budget) -> Floats:
 
 
 def _improve(sample: Sample, start: Landmarks) -> FeatureMap:
-    """Exchange landmarks, then refine them; return the better one on the sample."""
+    """Exchange landmarks, then refine them; return what is better on the sample."""
     exchanged, core = exchange_landmarks(sample, start)
     is_movable = _movable_points(sample.gram) is not None
     if not is_movable or exchanged.error <= NEAR_ROUNDING:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nysboost.gram import KernelGram, Landmarks, Sample
-from nysboost.joint.core import Fit, OptimalCore, matrix_of, norm, relative_error
+from nysboost.joint.core import Fit, OptimalCore, matrix_of, norm, sampled_error
 from nysboost.joint.joint_constants import (
     FEWEST_STEPS,
     POWERS,
@@ -67,7 +67,7 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
         exact,
         F,
         rounded=in_float32.rows.take(slice(None)),
-        outside=relative_error(G, F) ** 2,
+        outside=sampled_error(G, F) ** 2,
         coarse=fit.error**2 > SHALLOW,
     )
 
@@ -173,6 +173,8 @@ class ProjectionLoss:
             loss = self._loss_without_cancellation(QF, missed)
             self._last = None  # near rounding the basis is computed anew
         loss += self.outside
+
+        # in what precision the gradient is pulled back, and C is evaluated next
         self._coarse = loss > SHALLOW
         return loss, self._pull_back(Z, C, missed, right)
 
@@ -242,22 +244,22 @@ class ProjectionLoss:
         if last is None or last.shape[0] != last.shape[1]:
             return None
 
-        # squares of C itself, unless CᵀC loses too many digits
-        S = C.T @ C
-        trace = float(namespace(C).linalg.trace(S))
+        # from CᵀC, unless it loses too many digits
+        CC = C.T @ C
+        trace = float(namespace(C).linalg.trace(CC))
         lost = EPS * trace * norm(last) ** 2
         if lost > SQUARABLE:
             return self._update_product(C, last)
 
         with threads_for(C.shape[1]):
-            U = orthonormalise(S, last)
+            U = orthonormalise(CC, last)
         if U is None:
             return None
         self._last = U
         return FactoredBasis(C, U, U)
 
     def _update_product(self, C: Array, last: Array) -> FactoredBasis | None:
-        """Return the basis from squares of C times the last T, which is nearly orthonormal."""
+        """Return the basis from AᵀA with A = C times the last T, which is nearly orthonormal."""
         A = C @ last
         start = identity(last.shape[0], C)
         with threads_for(C.shape[1]):
