@@ -9,9 +9,9 @@ import numpy as np
 from numpy.random import Generator
 
 from nysboost.certificates.certificate_constants import (
+    BLOCK,
     GRAM_SHARE,
-    GROUP,
-    LEAST_GROUPS,
+    LEAST_BLOCKS,
     PAIRS,
     SPENT,
     WORTH_ALL,
@@ -133,7 +133,7 @@ def norm_of_gram(gram: Gram, confidence: float, rng: Generator) -> SampledNorm:
         pairs=int(GRAM_SHARE * PAIRS),
         delta=_risk_of_an_end(confidence),
         rng=rng,
-        group=GROUP // 2,
+        largest=BLOCK // 2,
     )
 
 
@@ -264,7 +264,7 @@ def _bound_quotient(
     noise: float,
 ) -> tuple[float, float]:
     """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
-    # the deviations of a quotient, √(r² + s²), are shared out among its independent parts
+    # the relative deviation of a quotient is √(r² + s²): each part has its share of it
     r = _relative_deviation(found.squared_norm)
     s = _relative_deviation(norm)
     size = math.hypot(r, s)
@@ -294,7 +294,7 @@ def _relative_deviation(estimate: Estimate) -> float:
 
 
 def _check(residual: Residual, confidence: float, n_entries: int) -> None:
-    """Refuse a confidence that is none, and too few kernel values to say anything."""
+    """Raise for a confidence outside (0, 1), and for too few kernel values to say anything."""
     require_fraction("confidence", confidence)
     require_count("n_entries", n_entries)
 
@@ -303,7 +303,7 @@ def _check(residual: Residual, confidence: float, n_entries: int) -> None:
     of_residual = (4 + 4 * c) / (1 - GRAM_SHARE)
     of_gram = 4 / GRAM_SHARE
     of_block = max(of_residual, of_gram)
-    needed = c * c + math.ceil((LEAST_GROUPS + 1) * of_block)
+    needed = c * c + math.ceil((LEAST_BLOCKS + 1) * of_block)
 
     every_entry = residual.gram.n * (residual.gram.n + c)
     if n_entries < min(needed, every_entry):

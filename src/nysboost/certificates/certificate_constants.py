@@ -15,10 +15,10 @@ SPENT = 0.9
 PAIRS = 10**6
 """Pairs of rows that make an interval narrow enough: 2 % of the error on MNIST."""
 
-GROUP = 64
-"""Rows and columns of a block of pairs: larger blocks are faster, smaller ones meet more rows."""
+BLOCK = 64
+"""Most rows of a block of pairs: larger blocks are faster, smaller ones meet more rows."""
 
-GRAM_GROUP = 8
+GRAM_BLOCK = 8
 """The same for ‖G‖, which needs no features: more rows are worth more than speed."""
 
 GRAM_SHARE = 0.15
@@ -27,7 +27,7 @@ GRAM_SHARE = 0.15
 WORTH_ALL = 0.7
 """Share of the kernel values up to which the features of all rows are computed."""
 
-LEAST_GROUPS = 6
+LEAST_BLOCKS = 6
 """Blocks of pairs, at least: with fewer the rows of one block would count for all."""
 
 # The fewest landmarks within a tolerance
@@ -38,8 +38,8 @@ CONFIDENCE = 0.95
 CURVE_ROWS = (512, 2048)
 """Rows of a sample for the curve: the larger where the smaller does not reach the tolerance."""
 
-STEP = 3
-"""A trial has at most so many times the landmarks of the one before: failures are cheap."""
+GROWTH = 3
+"""A trial has at most so many times the landmarks of the one before, so that failures are cheap."""
 
 CLOSE_ENOUGH = 1.2
 """The search ends when the smallest number that works is within this factor of one that fails."""

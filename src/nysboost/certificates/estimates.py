@@ -1,9 +1,9 @@
 """Means of non-negative values that are drawn at random, with what values not drawn may add.
 
-A normal approximation alone gives too narrow intervals where most of a mean comes from a few values
-that the sample may have missed. What makes up a share ε of all rows is missing from s of them with
-probability e^(−sε): a share of L/s, with L = log 1/δ, is added to the upper end. Here δ is the risk
-at either end of an interval.
+A normal approximation alone gives intervals that are too narrow where most of a mean comes from a
+few values that the sample may have missed. What makes up a share ε of all rows is missing from s of
+them with probability e^(−sε): a share of L/s, with L = log 1/δ, is added to the upper end. Here δ
+is the risk at either end of an interval.
 """
 
 from __future__ import annotations

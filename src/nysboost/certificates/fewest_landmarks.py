@@ -18,12 +18,12 @@ from nysboost.certificates.certificate_constants import (
     CONFIDENCE,
     CURVE_ROWS,
     ENTRIES_PER_SQUARE,
+    GROWTH,
     HOPELESS,
     N_ENTRIES,
     ROWS_PER_LANDMARK,
     SHARE_OF_FIT,
     SIZES,
-    STEP,
     SURELY_HOPELESS,
 )
 from nysboost.gram import Gram
@@ -141,8 +141,8 @@ def _next_size(
         return None
 
     curve = curve.through(trials)
-    is_open = give_up and good is None
-    if is_open and _is_hopeless(curve, trials, tol, most):
+    may_give_up = give_up and good is None
+    if may_give_up and _is_hopeless(curve, trials, tol, most):
         fallback = min(DEFAULT_COMPONENTS, most)
         if bad >= fallback:
             return None
@@ -151,7 +151,7 @@ def _next_size(
     # a guess between them
     high = good
     if high is None:
-        high = min(most, STEP * bad or curve.reach)
+        high = min(most, GROWTH * bad or curve.reach)
     between = np.arange(bad + 1, high)
     guess = min(high, curve.first_below(tol, between))
     if good is not None and good <= CLOSE_ENOUGH * max(bad, guess):

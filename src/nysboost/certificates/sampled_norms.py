@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from nysboost.certificates.certificate_constants import GRAM_GROUP, GROUP, LEAST_GROUPS
+from nysboost.certificates.certificate_constants import BLOCK, GRAM_BLOCK, LEAST_BLOCKS
 from nysboost.certificates.estimates import (
     Estimate,
     deviations,
@@ -71,7 +71,7 @@ def look_at_all_rows(
     c = 0
     if residual.factor.kept is None:  # features are computed again
         c = residual.n_landmarks
-    choice = _choose_blocks(pairs, c, GROUP)
+    choice = _choose_blocks(pairs, c, BLOCK)
 
     # B_ij of blocks, and R_ii / a_i of their rows
     blocks: list[Floats] = []
@@ -118,7 +118,7 @@ def look_at_some_rows(
     """Draw rows in proportion to k(x, x), and evaluate their diagonal and pairs of them."""
     # blocks of c rows have half a pair for each kernel value of the features: best on MNIST
     c = residual.n_landmarks
-    largest = min(4 * GROUP, c)
+    largest = min(4 * BLOCK, c)
     choice = _choose_blocks(entries, c, largest)
 
     blocks: list[Floats] = []
@@ -175,10 +175,10 @@ def squared_norm_of_gram(
     pairs: int,
     delta: float,
     rng: Generator,
-    group: int = GRAM_GROUP,
+    largest: int = GRAM_BLOCK,
 ) -> SampledNorm:
-    """Estimate ‖G‖_F² from blocks of at most `group` rows; the diagonal g is known."""
-    choice = _choose_blocks(pairs, 0, group)
+    """Estimate ‖G‖_F² from blocks of at most `largest` rows; the diagonal g is known."""
+    choice = _choose_blocks(pairs, 0, largest)
     drawn = _draw_rows(gram, g, choice, rng)
     sample = drawn.sample
 
@@ -209,9 +209,9 @@ class Blocks(NamedTuple):
 
 
 def _choose_blocks(entries: int, c: int, largest: int) -> Blocks:
-    """Return blocks that take so many kernel values, where each row costs c more of them."""
-    # LEAST_GROUPS blocks fit: size² + 2·size·c = entries / LEAST_GROUPS
-    root = np.sqrt(c * c + entries / LEAST_GROUPS)
+    """Return blocks that take so many kernel values in all, c more of them for each row."""
+    # LEAST_BLOCKS blocks fit: size² + 2·size·c = entries / LEAST_BLOCKS
+    root = np.sqrt(c * c + entries / LEAST_BLOCKS)
     size = int(root) - c
     size = max(2, min(size, largest))
 
@@ -271,7 +271,7 @@ def _draw_rows(gram: Gram, weights: Floats, blocks: Blocks, rng: Generator) -> D
         row_bytes = 8 * gram.rows.numbers_per_row
         block_bytes = 2 * blocks.size * row_bytes
         room = gram.budget.bytes // (4 * block_bytes)
-        count = min(count, max(LEAST_GROUPS, room))
+        count = min(count, max(LEAST_BLOCKS, room))
 
     # row i with probability w_i / Σ w
     cumulated = np.cumsum(weights)

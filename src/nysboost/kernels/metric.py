@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import diags_array
@@ -22,10 +22,6 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.messages import format_value
-
-Pieces: TypeAlias = tuple[list[tuple[int, Floats]], Floats]
-"""For each feature, the number of its first piece and where its inner pieces begin; of all pieces
-the value where each begins, the height there, the slope and the largest height, (4, pieces)."""
 
 KNOTS = 512
 """Values of a feature at most through which its function goes. From 10,000 log-normal numbers new
@@ -105,13 +101,31 @@ class Quantiles:
         return tuple(np.asarray(values).tobytes() for values in arrays)
 
 
+class Pieces(NamedTuple):
+    """The pieces of d piecewise linear functions, numbered function after function.
+
+    Attributes
+    ----------
+    first : list of d numbers
+        The number of each function's first piece.
+    inner : list of d arrays
+        The values where its other pieces but the last begin.
+    table : array of shape (4, pieces)
+        The value where a piece begins, the height there, its slope and its largest height.
+    """
+
+    first: list[int]
+    inner: list[Floats]
+    table: Floats
+
+
 TINY = 1e-270  # values below are zero to a warp: a slope between them would be out of range
 
 
 def _knots(values: Floats) -> tuple[Floats, Floats]:
-    """Return distinct values, evenly spread by rank where they are many, and their quantiles."""
-    told_apart = np.where(np.abs(values) < TINY, 0.0, values)
-    distinct, counts = np.unique(told_apart, return_counts=True)
+    """Return distinct values, evenly spread by rank where there are many, and their quantiles."""
+    values = np.where(np.abs(values) < TINY, 0.0, values)
+    distinct, counts = np.unique(values, return_counts=True)
     counts_up_to = np.cumsum(counts)
     shares = (counts_up_to - counts / 2) / len(values)
     heights = ndtri(shares)
@@ -127,7 +141,8 @@ def _knots(values: Floats) -> tuple[Floats, Floats]:
 
 def _make_pieces(starts: Sequence[Floats], ends: Sequence[Floats]) -> Pieces:
     """Return the pieces of the functions that go through these values and heights."""
-    first_pieces = []
+    first = []
+    inner = []
     tables = []
     n_pieces = 0
     for start, end in zip(starts, ends, strict=True):
@@ -145,26 +160,26 @@ def _make_pieces(starts: Sequence[Floats], ends: Sequence[Floats]) -> Pieces:
         ceilings[:-2] = end[1:-1]
         tables.append(np.stack([start, end, slopes, ceilings]))
 
-        first_pieces.append((n_pieces, start[1:-1]))
+        first.append(n_pieces)
+        inner.append(start[1:-1])
         n_pieces += len(start)
-    return first_pieces, np.concatenate(tables, axis=1)
+    return Pieces(first, inner, np.concatenate(tables, axis=1))
 
 
 def _take_pieces(pieces: Pieces, X: Array) -> Array:
     """Return value, height, slope and largest height of each value's piece, shape (4, n, d)."""
-    first_pieces, table = pieces
     xp = namespace(X)
 
     # the number of each value's piece
     columns = []
-    for j, (first, inner) in enumerate(first_pieces):
+    for j, first in enumerate(pieces.first):
         values = X[:, j] + 0.0  # PyTorch wants a copy
-        places = xp.searchsorted(like(inner, X), values, side="right")
+        places = xp.searchsorted(like(pieces.inner[j], X), values, side="right")
         columns.append(places + first)
     numbers = xp.stack(columns, axis=1)
 
     flat = xp.reshape(numbers, (-1,))
-    taken = xp.take(like(table, X), flat, axis=1)
+    taken = xp.take(like(pieces.table, X), flat, axis=1)
     return xp.reshape(taken, (4, *X.shape))
 
 
@@ -239,7 +254,7 @@ class Metric:
                 f"{format_value(self.map)} was given."
             )
 
-        # a copy of the user's own, which does not change
+        # a copy, so that the metric does not change with the user's array
         values.flags.writeable = False
         object.__setattr__(self, "map", values)
 
@@ -284,7 +299,8 @@ class Metric:
         It is the diagonal of A Aᵀ, the squared length of a unit step along each feature.
         """
         self.require_features(d)
-        # Σ_k A_jk², the diagonal of A Aᵀ
+
+        # Σ_k A_jk²
         squared = self.map**2
         if squared.ndim == 2:
             lengths = squared.sum(axis=1)
@@ -298,7 +314,7 @@ class Metric:
 
     def require_features(self, d: int) -> None:
         """Raise unless points of d features can be mapped."""
-        # as many as the map has rows, and as the warp has functions
+        # the map has a row for each feature, and the warp a function
         needed = []
         if self.map.ndim > 0:
             needed.append(len(self.map))
