@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -12,10 +11,11 @@ from scipy.linalg import solve_triangular
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
 from nysboost.gram import Gram
-from nysboost.methods.method_constants import CANDIDATES, SMALL_PRODUCTS, STEP
+from nysboost.methods.method_constants import BATCH, CANDIDATES, SMALL_PRODUCTS
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
 from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky
 from nysboost.numerics.tolerances import EXHAUSTED
+from nysboost.rows.driver import BlockFunction, Shared
 from nysboost.rows.lazy import gather
 
 
@@ -31,7 +31,9 @@ class PartialFactor:
         self.c = c
         fits = 8 * gram.n * c <= gram.budget.bytes // 2
         self.is_kept = fits and not gram.rows.lazy
-        width = c if self.is_kept else 0
+        width = 0
+        if self.is_kept:
+            width = c
         self.F = np.zeros((gram.n, width), order="F")  # columns take memory when written
         self.lower: Floats = np.zeros((0, 0))
         self.pivots: Indices = np.arange(0)
@@ -129,20 +131,17 @@ class PartialFactor:
         solved = solve_triangular(lower, right, lower=True, trans=1)
         return np.asarray(solved)
 
-    def _pass(self, name: str, function: Any, shared: Any, cols: Indices) -> FeaturePass:
-        """Return the pass over G[:, cols], after the columns of the pivots where F is not kept."""
+    def _pass(
+        self, name: str, function: BlockFunction, shared: Shared, cols: Indices
+    ) -> FeaturePass:
+        """Return the pass over G[:, cols], behind the pivots' columns where F is not kept."""
         if not self.is_kept:
             before = self.pivots[: self.updated]
             cols = np.append(before, cols)
         gram = self.gram
         columns = FeatureMap(gram.kernel, gram.landmarks(cols))
         return FeaturePass(
-            columns,
-            name,
-            function,
-            shared,
-            budget=gram.budget,
-            counter=gram.counter,
+            columns, name, function, shared, budget=gram.budget, counter=gram.counter
         )
 
 
@@ -156,15 +155,15 @@ def greedy(gram: Gram, c: int, rng: Generator) -> Indices:  # noqa: ARG001
     while not factor.complete:
         # the few largest, and the largest of the others
         order = np.argsort(-factor.diag, kind="stable")
-        few = order[:STEP]
-        following = order[STEP : STEP + 1]
+        few = order[:BATCH]
+        following = order[BATCH : BATCH + 1]
         others = factor.diag[following]
         bound = max(factor.floor, float(others.max(initial=0.0)))
 
         # pivots among the few, as long as no other row can be larger
         residual = factor.residual(few, few)
         choose = choose_largest(bound)
-        found = few[pivoted_cholesky(residual, choose, STEP)]
+        found = few[pivoted_cholesky(residual, choose, BATCH)]
         if len(found) == 0:
             found = order[:1]
 
@@ -220,7 +219,7 @@ def rpcholesky(gram: Gram, c: int, rng: Generator) -> Indices:
 def _is_outdated(factor: PartialFactor, rank: int, rate: float) -> bool:
     """Whether a pass costs less than the proposals that it saves, of which `rate` are accepted.
 
-    In multiplications, of which a proposal takes c², and d for each of its c kernel values.
+    Costs are counted in multiplications: c² for a proposal, and d for each of its c kernel values.
     """
     c = factor.c
     old = factor.updated
@@ -244,14 +243,14 @@ def _propose(factor: PartialFactor, rate: float, rng: Generator) -> Indices:
     needed = missing / max(rate, 1 / n)
     wanted = 2 * min(needed, c)
 
-    # a row of F and of X for each, and their Gram matrix
+    # a row of F and of X for each proposal, and their Gram matrix
     memory = factor.gram.budget.bytes // 8
-    row_bytes = 8 * (c + STEP + factor.gram.rows.n_features)
+    row_bytes = 8 * (c + BATCH + factor.gram.rows.n_features)
     largest_square = int(np.sqrt(memory / 8))
     fits = min(memory // row_bytes, largest_square)
 
-    steps = int(min(wanted, n // 16, fits)) // STEP
-    size = STEP * max(1, steps)
+    batches = int(min(wanted, n // 16, fits)) // BATCH
+    size = BATCH * max(1, batches)
     probabilities = factor.diag / factor.diag.sum()
     return rng.choice(n, size=size, p=probabilities)
 
@@ -259,11 +258,11 @@ def _propose(factor: PartialFactor, rate: float, rng: Generator) -> Indices:
 def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[Indices, float]:
     """Return the proposals accepted one after the other, and the share accepted in the end.
 
-    It ends at the c-th pivot, where a pass is worth its cost, and where all are rounding.
+    It ends at the c-th pivot, where a pass is worth its cost, or where all proposals are rounding.
     """
     rows, places = np.unique(proposed, return_inverse=True)
     gram = factor.gram.restrict(rows)
-    drawn_by = factor.diag[proposed]
+    at_last_pass = factor.diag[proposed]
 
     # F of the proposals, a row for each
     rank = factor.rank
@@ -272,22 +271,23 @@ def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[I
 
     accepted = np.arange(0)
     rate = 1.0
-    for start in range(0, len(proposed), STEP):
-        # a proposal is accepted with the probability of its residual now, over that of then
-        part = slice(start, start + STEP)
-        known = F[part, :rank]
-        here = places[part]
+    for start in range(0, len(proposed), BATCH):
+        # the residual of a batch of proposals
+        batch = slice(start, start + BATCH)
+        known = F[batch, :rank]
+        here = places[batch]
         W = floats_on_host(gram.block(here, here))
         residual = W - known @ known.T
 
-        chance_then = drawn_by[part]
-        rate = _share_accepted(np.diag(residual), chance_then, factor.floor)
-        accept = accept_proposals(chance_then, factor.floor, rng)
+        # accept with the probability of its diagonal now, over that by which they were drawn
+        drawn_by = at_last_pass[batch]
+        rate = _share_accepted(np.diag(residual), drawn_by, factor.floor)
+        accept = accept_proposals(drawn_by, factor.floor, rng)
         new = pivoted_cholesky(residual, accept, factor.c - rank)
         accepted = np.append(accepted, start + new)
 
         # the new columns of F, for the proposals that follow
-        after = slice(start + STEP, None)
+        after = slice(start + BATCH, None)
         following = places[after]
         if len(new) and len(following):
             block = gram.block(following, here[new])
@@ -326,15 +326,15 @@ def _divide(values: Floats, lower: Floats) -> Floats:
 # What passes do to a block of kernel values: plain functions, which can be sent to where rows are
 
 
-def _residual_rows(known: Floats, values: Array, *kept: Floats) -> Floats:
-    """Return rows of G[:, cols] − F F[cols]ᵀ."""
-    n_before = values.shape[1] - known.shape[1]
+def _residual_rows(coefficients: Floats, values: Array, *kept: Floats) -> Floats:
+    """Return rows of G[:, cols] − F F[cols]ᵀ, whose second term the coefficients give."""
+    n_before = values.shape[1] - coefficients.shape[1]
     on_host = floats_on_host(values)
     before, new = np.split(on_host, [n_before], axis=1)
     if kept:
-        before = kept[0][:, : len(known)]
-    rest: Floats = before @ known
-    return np.subtract(new, rest, out=rest)
+        before = kept[0][:, : len(coefficients)]
+    explained: Floats = before @ coefficients
+    return np.subtract(new, explained, out=explained)
 
 
 def _squares(shared: tuple[Floats, float], values: Array, *kept: Floats) -> Floats:
@@ -352,5 +352,5 @@ def _subtract_columns(shared: tuple[Floats, Floats], values: Array, *kept: Float
     if kept:
         old = len(coefficients)
         kept[0][:, old:] = new
-    squares = np.einsum("ij,ij->i", new, new)
-    return np.asarray(squares[:, None])
+    squared_norms = np.einsum("ij,ij->i", new, new)
+    return np.asarray(squared_norms[:, None])

@@ -25,7 +25,7 @@ LINK_ROWS = 4
 
 # Pivoted Cholesky
 
-STEP = 64
+BATCH = 64
 """Rows, or proposals, among which pivots are chosen at a time: time, not error."""
 
 SMALL_PRODUCTS = 4
