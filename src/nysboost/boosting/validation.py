@@ -87,6 +87,7 @@ class FeatureTable:
         return F
 
     def __getstate__(self) -> dict[str, Any]:
+        # without features, which are computed again when needed
         return self.__dict__ | {"_features": dict.fromkeys(self._features)}
 
 

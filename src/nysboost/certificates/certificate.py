@@ -168,23 +168,23 @@ def certify(
     g = floats_on_host(gram.diag())
     delta = _risk_of_an_end(confidence)
 
-    # R: the diagonal of all rows and pairs, or pairs and their diagonal alone
+    # R: the diagonal of all rows and pairs, or pairs and the diagonal of their rows alone
     c = residual.n_landmarks
-    of_landmarks = c**2
-    left = n_entries - of_landmarks
+    landmark_entries = c**2
+    left = n_entries - landmark_entries
     if _can_look_at_all_rows(residual, left):
         pairs = min(PAIRS, left - gram.n * c)
-        of_residual = int((1 - GRAM_SHARE) * pairs)
-        found = look_at_all_rows(residual, g, of_residual, delta, rng)
+        residual_pairs = int((1 - GRAM_SHARE) * pairs)
+        found = look_at_all_rows(residual, g, residual_pairs, delta, rng)
     else:
         pairs = min(PAIRS, left)
-        of_residual = int(left - GRAM_SHARE * pairs)
-        found = look_at_some_rows(residual, g, of_residual, delta, rng)
+        residual_entries = int(left - GRAM_SHARE * pairs)
+        found = look_at_some_rows(residual, g, residual_entries, delta, rng)
 
     # G
     if norm is None:
-        of_gram = int(GRAM_SHARE * pairs)
-        norm = squared_norm_of_gram(gram, g, of_gram, delta, rng)
+        gram_pairs = int(GRAM_SHARE * pairs)
+        norm = squared_norm_of_gram(gram, g, gram_pairs, delta, rng)
 
     # ‖R‖ / ‖G‖ and |tr R| / tr G
     noise = residual.noise
@@ -195,7 +195,7 @@ def certify(
         frobenius=frobenius,
         trace=trace,
         confidence=confidence,
-        entries_evaluated=found.entries + norm.entries + of_landmarks,
+        entries_evaluated=found.entries + norm.entries + landmark_entries,
         rows=gram.n,
         rows_seen=found.rows,
         new_rows=new_rows,
@@ -298,12 +298,12 @@ def _check(residual: Residual, confidence: float, n_entries: int) -> None:
     require_fraction("confidence", confidence)
     require_count("n_entries", n_entries)
 
-    # blocks of two rows and two columns, and those of ‖G‖
+    # kernel values for the smallest blocks, two rows and two columns, of R and of G
     c = residual.n_landmarks
-    of_residual = (4 + 4 * c) / (1 - GRAM_SHARE)
-    of_gram = 4 / GRAM_SHARE
-    of_block = max(of_residual, of_gram)
-    needed = c * c + math.ceil((LEAST_BLOCKS + 1) * of_block)
+    residual_block = (4 + 4 * c) / (1 - GRAM_SHARE)
+    gram_block = 4 / GRAM_SHARE
+    largest_block = max(residual_block, gram_block)
+    needed = c * c + math.ceil((LEAST_BLOCKS + 1) * largest_block)
 
     every_entry = residual.gram.n * (residual.gram.n + c)
     if n_entries < min(needed, every_entry):

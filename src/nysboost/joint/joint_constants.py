@@ -16,8 +16,8 @@ WHOLE_DIAGONAL = 2**17
 it the sample is used alone, so that the cost of a fit does not grow with n."""
 
 FAR = 32
-"""The sample gains one row in FAR from those farthest from the mean: error 1.4e-2 instead of 3.9e-2
-on outlying rows of Covertype, and 0 to 4 % more on uniform ones."""
+"""For each FAR rows the sample gains one of those farthest from the mean: the error is 1.4e-2, not
+3.9e-2, on outlying rows of Covertype, and 0 to 4 % larger on uniform ones."""
 
 ERROR_ROWS = 250
 """Rows of the residual from which its norm is estimated where small matrices cancel. Between 250
