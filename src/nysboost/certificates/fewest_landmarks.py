@@ -128,35 +128,35 @@ def _next_size(
     *,
     give_up: bool,
 ) -> int | None:
-    """Return how many landmarks to try next, of `most`; None if the search is over.
+    """Return how many landmarks to try next, at most `most`; None if the search is over.
 
-    `give_up` tries the default number where far more than `most` would be needed.
+    With `give_up` it is the default number where far more than `most` would be needed.
     """
     # the smallest c that reaches the tolerance, and the largest that does not
     reached = [trial.c for trial in trials if trial.error <= tol]
     failed = [trial.c for trial in trials if trial.error > tol]
-    good = min(reached, default=None)
-    bad = max(failed, default=0)
-    if bad >= most:
+    enough = min(reached, default=None)
+    too_few = max(failed, default=0)
+    if too_few >= most:
         return None
 
     curve = curve.through(trials)
-    may_give_up = give_up and good is None
+    may_give_up = give_up and enough is None
     if may_give_up and _is_hopeless(curve, trials, tol, most):
         fallback = min(DEFAULT_COMPONENTS, most)
-        if bad >= fallback:
+        if too_few >= fallback:
             return None
         return fallback
 
     # a guess between them
-    high = good
-    if high is None:
-        high = min(most, GROWTH * bad or curve.reach)
-    between = np.arange(bad + 1, high)
-    guess = min(high, curve.first_below(tol, between))
-    if good is not None and good <= CLOSE_ENOUGH * max(bad, guess):
+    upper = enough
+    if upper is None:
+        upper = min(most, GROWTH * too_few or curve.reach)
+    between = np.arange(too_few + 1, upper)
+    guess = min(upper, curve.first_below(tol, between))
+    if enough is not None and enough <= CLOSE_ENOUGH * max(too_few, guess):
         return None
-    least = math.ceil(CLOSE_ENOUGH * bad)
+    least = math.ceil(CLOSE_ENOUGH * too_few)
     return min(most, max(int(guess), least))
 
 
