@@ -78,3 +78,11 @@ def test_only_boosting_finds_the_number_of_learners(method):
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.raises(ValueError, match="is for boosting"):
         nb.approximate(X, method, n_learners="auto", n_columns=4, random_state=0)
+
+
+@pytest.mark.parametrize("name", ["row_cap", "candidates_per_column"])
+def test_a_count_with_a_default_of_its_own_is_not_none(name):
+    with pytest.raises(
+        ValueError, match=f"{name} must be a positive whole number, but {name}=None"
+    ):
+        nb.Settings(**{name: None})

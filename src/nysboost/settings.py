@@ -179,7 +179,8 @@ class Settings:
         for name in COUNTS:
             value = getattr(self, name)
             auto = name == "n_learners" and value == "auto"
-            if value is not None and not auto:
+            is_open = value is None and getattr(Settings, name) is None
+            if not is_open and not auto:
                 require_count(name, value)
 
         for name in ("residual_shape", "validation_shape"):

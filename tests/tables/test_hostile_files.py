@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from threading import Thread
 
 import numpy as np
@@ -30,6 +32,23 @@ def test_brackets_within_brackets_are_a_sentence(lines, tmp_path):
     path.write_text("]" * 200_000 + "\n" + deep)
     with pytest.raises(TableError):
         open_table(path)
+
+
+@pytest.mark.parametrize("text", ["null\n", 'null\n{"a": 1}\n', '{"a": 1}\nnull\n', "null null"])
+def test_an_object_that_is_null_is_a_sentence(text, tmp_path):
+    # in a process of its own: without the check, Arrow's reader ends it
+    path = tmp_path / "t.jsonl"
+    path.write_text(text)
+    command = [sys.executable, "-m", "nysboost", "fit", path, "--out", tmp_path / "m"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 3
+    assert "one in each line or in a list: one is null" in run.stderr
+
+
+def test_values_that_are_null_are_gaps(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": null, "b": "}null"}\n{"a": 1, "b":\tnull}\n')
+    assert open_table(path).n == 2
 
 
 @pytest.mark.parametrize("encoding", ["rot13", "zlib", "hex", "no such"])

@@ -27,6 +27,9 @@ DEEPEST = 100
 
 _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*+"')
 
+_NULL_OBJECT = re.compile(rb"(?:\A|[^\s:,\[])\s*+null")
+"""A null that is neither a value of an object nor in a list."""
+
 
 def read_json(path: Path) -> pa.Table:
     """Return JSON objects as an Arrow table with columns for the names of all."""
@@ -34,13 +37,17 @@ def read_json(path: Path) -> pa.Table:
     import pyarrow.json as arrow
 
     text = path.read_bytes()
-    _refuse_deep(path, text)
+    marks = _STRING.sub(b"", text)
+    _refuse_deep(path, marks)
 
     # Arrow reads lines; lists and columns of several types are read here
     is_list = text[:100].lstrip().startswith(b"[")
     data = None
     try:
         if not is_list:
+            # Arrow's reader ends the process at a null before all objects
+            if _NULL_OBJECT.search(marks):
+                raise ValueError("one is null")
             try:
                 data = arrow.read_json(str(path))
             except pa.ArrowInvalid as error:
@@ -57,9 +64,9 @@ def read_json(path: Path) -> pa.Table:
     return data
 
 
-def _refuse_deep(path: Path, text: bytes) -> None:
+def _refuse_deep(path: Path, text_without_strings: bytes) -> None:
     """Refuse brackets within many brackets, which end the process or Python's stack."""
-    marks = np.frombuffer(_STRING.sub(b"", text), dtype=np.uint8)
+    marks = np.frombuffer(text_without_strings, dtype=np.uint8)
     if len(marks) == 0:
         return
     opens = (marks == ord("[")) | (marks == ord("{"))
