@@ -253,7 +253,12 @@ def _choose_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
 
 
 def _longest_word(texts: Sequence[str]) -> int:
-    return max(map(len, " ".join(texts).split()), default=1)
+    """Return the length of the longest word; a shape such as 400 × 30 is one."""
+    lengths = [1]
+    for text in texts:
+        words = text.replace(" × ", "_×_").split()
+        lengths += map(len, words)
+    return max(lengths)
 
 
 def make_writable(

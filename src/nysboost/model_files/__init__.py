@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from sklearn.base import BaseEstimator
 
@@ -14,7 +15,7 @@ from nysboost.model_files.archive import (
     read_archive,
     write_archive,
 )
-from nysboost.model_files.description import DeviceError, ModelDecoder, ModelEncoder, Saved, require
+from nysboost.model_files.description import DeviceError, ModelDecoder, ModelEncoder, require
 from nysboost.model_files.types import TYPES, WITHOUT_ROWS
 from nysboost.rows.files import as_path
 
@@ -73,7 +74,7 @@ def save(
     write_archive(as_path(path), Archive(described, encoder.arrays))
 
 
-def load(path: str | os.PathLike[str], *, device: str | None = None) -> Saved:
+def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     """Load a model that `save` wrote, without running any code from the file.
 
     .. versionadded:: 0.2

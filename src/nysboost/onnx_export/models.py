@@ -89,7 +89,10 @@ def _predict(members: Sequence[Member], X: Tensor) -> Tensor:
             of_targets = member.local_weight * floats_on_host(member.leaves.w)
             n_logits = w.shape[1] - of_targets.shape[1]
             in_leaves = np.pad(of_targets, ((0, 0), (0, n_logits)))
-            parts.append(_predict_in_leaves(member.leaves, points.U, in_leaves))
+            # leaves of many columns have a metric of their own
+            own = member.leaves.kernel.metric
+            U = points.U if own is None else _map_rows(own, coded)
+            parts.append(_predict_in_leaves(member.leaves, U, in_leaves))
     return X.graph("Sum", *parts)
 
 
@@ -215,10 +218,17 @@ def _map_points(features: FeatureMap, X: Tensor) -> MappedPoints:
     if not isinstance(metric, Metric):  # that of scikit-learn's kernels is a name
         return MappedPoints(X, V)
 
+    return MappedPoints(_map_rows(metric, X), floats_on_host(metric(V)))
+
+
+def _map_rows(metric: Metric, X: Tensor) -> Tensor:
+    """Return rows behind a metric: warped, then multiplied by its map."""
     if metric.warp is not None:
         X = _warp(X, metric.warp)
-    U = X @ metric.map if metric.map.ndim == 2 else X * metric.map
-    return MappedPoints(U, floats_on_host(metric(V)))
+    if metric.map.ndim == 1:
+        return X * metric.map
+    mapped: Tensor = X @ metric.map
+    return mapped
 
 
 def _warp(X: Tensor, warp: Quantiles) -> Tensor:
