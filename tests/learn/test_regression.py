@@ -2,6 +2,7 @@
 
 import copy
 import re
+from decimal import Decimal
 from functools import cache
 
 import dask.array as da
@@ -292,3 +293,37 @@ def test_names_after_a_fit_without_names_are_warned_about_and_not_kept():
     with pytest.warns(UserWarning, match="fitted without feature names"):
         model.predict(pd.DataFrame(X, columns=["a", "b"]))
     assert not hasattr(model, "feature_names_in_")
+
+
+SHARES = {"a list": [0.9], "several": np.array([0.5, 0.9])}
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_the_coverage_of_an_interval_is_one_number(share):
+    model = small_regressor()
+    with pytest.raises(ValueError, match="coverage is one number"):
+        model.predict_interval(np.zeros((1, 2)), SHARES[share])
+
+
+def test_a_decimal_is_a_coverage_and_no_levels_are_refused():
+    model = small_regressor()
+    rows = np.zeros((3, 2))
+    of_decimal = model.predict_interval(rows, Decimal("0.9"))
+    np.testing.assert_array_equal(of_decimal, model.predict_interval(rows, 0.9))
+    with pytest.raises(ValueError, match="levels should be between 0 and 1"):
+        model.predict_quantiles(rows, [])
+
+
+def test_blocks_of_other_widths_and_of_too_few_targets_are_refused():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = nb.NystroemRegressor(8, local=False, random_state=0)
+    with pytest.raises(ValueError, match="have 1 to 2 columns"):
+        model.fit(iter([(X[:, :1], X[:, 0]), (X, X[:, 0])]))
+    # as many in all, of other rows
+    with pytest.raises(ValueError, match="has 20 rows in X and 10 values in y"):
+        model.fit(iter([(X[:20], X[:10, 0]), (X[20:], X[10:, 0])]))
+
+
+def small_regressor():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    return nb.NystroemRegressor(8, local=False, random_state=0).fit(X, X[:, 0])

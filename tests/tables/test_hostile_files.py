@@ -16,7 +16,7 @@ import nysboost as nb
 from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.targets import read_target
 from nysboost.tables.text_format import TextFormat
-from nysboost.user_error import TableError
+from nysboost.user_error import NoTableError, TableError
 
 
 @pytest.mark.parametrize("lines", [True, False])
@@ -145,3 +145,9 @@ def test_categories_of_large_files_have_means_of_the_target(tmp_path, command):
         means.append(nb.load(tmp_path / "m")._table.means[0])
     small, large = (m - m.mean() for m in means)
     np.testing.assert_allclose(large / large.std(), small / small.std(), atol=1e-9)
+
+
+def test_a_column_number_out_of_range_in_a_libsvm_file_is_a_sentence(tmp_path):
+    (tmp_path / "t.libsvm").write_text("1 1000000000000:2\n")
+    with pytest.raises(NoTableError, match="is no LIBSVM file of numbers"):
+        open_table(tmp_path / "t.libsvm")

@@ -350,6 +350,14 @@ PARTS = {
 }
 
 
+def test_tables_beside_parquet_files_are_said_to_be_unread(tmp_path):
+    parquet.write_table(pa.table({"a": [1, 2]}), tmp_path / "p.parquet")
+    (tmp_path / "t.csv").write_text("a\n3\n4\n")
+    file = open_table(tmp_path)
+    assert file.n == 2
+    assert file.notes == [f"Only the Parquet files of {tmp_path} are read, and not t.csv."]
+
+
 @pytest.mark.parametrize("what", PARTS)
 def test_parts_of_one_table_may_differ(what, tmp_path):
     *parts, expected = PARTS[what]

@@ -360,6 +360,10 @@ def read_blocks(blocks: Iterator[Any], weights: Any) -> Iterator[TrainingTable]:
         if not hasattr(table.X, "shape"):
             table = replace(table, X=_with_shape(table.X))
         n = table.X.shape[0]
+        n_targets = len(np.asarray(table.y))
+        if n_targets != n:
+            msg = f"A block of the iterator has {n} rows in X and {n_targets} values in y."
+            raise ValueError(msg)
         if weights is not None:
             own = np.asarray(weights)[start : start + n]
             table = replace(table, weights=own)
@@ -416,6 +420,10 @@ def _join_tables(parts: list[Any]) -> Any:
     if any(map(is_frame, parts)):
         return _join_frames(parts)
     tables = [part if is_sparse(part) else np.asarray(part) for part in parts]
+    widths = sorted({table.shape[1] for table in tables if table.ndim == 2})
+    if len(widths) > 1:
+        msg = f"Blocks have {widths[0]} to {widths[-1]} columns: give each the same."
+        raise ValueError(msg)
     return stack_tables(tables)
 
 

@@ -294,8 +294,13 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         >>> bool((lower < upper).all())
         True
         """
-        check_levels(coverage, "coverage")
-        outside = (1 - coverage) / 2
+        levels = check_levels(coverage, "coverage")
+        if np.ndim(coverage):
+            raise ValueError(
+                f"coverage is one number, but {coverage!r} was given: predict_quantiles takes "
+                "several levels."
+            )
+        outside = (1 - levels[0]) / 2
         ends = Quantiles(np.array([outside, 1 - outside]), MARGIN)
         return self._shaped_halves(self._evaluate(X, ends))
 
@@ -543,7 +548,7 @@ def check_levels(levels: ArrayLike, name: str) -> Floats:
     """Return levels of quantiles, shape (q,), or raise if one is not between 0 and 1."""
     found = np.atleast_1d(np.asarray(levels, dtype=np.float64))
     inside = (found > 0) & (found < 1)
-    if found.ndim != 1 or not inside.all():
+    if found.ndim != 1 or not found.size or not inside.all():
         raise ValueError(
             f"{name} should be between 0 and 1, both excluded, but {levels!r} was given: for 90 % "
             "write 0.9."

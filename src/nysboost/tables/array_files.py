@@ -120,7 +120,9 @@ def _open(form: str, path: Path, dataset: str | None) -> StoredArray:
         return opener(path, dataset)
     except (NoTableError, PermissionError):
         raise
-    except (OSError, ValueError, IndexError, EOFError, KeyError, BadZipFile) as error:
+    except (
+        OSError, ValueError, OverflowError, IndexError, EOFError, KeyError, BadZipFile,
+    ) as error:  # fmt: skip
         kind = "LIBSVM" if form in LIBSVM else form
         raise NoTableError(f"{path} is no {kind} file of numbers, or it is cut off.") from error
 

@@ -245,6 +245,14 @@ def _open_folder(
         file = _open_dataset(path, "Parquet")
         refuse_unknown(categories, file.names, path)
         file.categories = categories
+        unread = [
+            part.name
+            for part in sorted(path.iterdir())
+            if part.suffix.lower() in IN_FOLDERS and part.suffix.lower() != ".parquet"
+        ]
+        if unread:
+            said = f"Only the Parquet files of {path} are read, and not {', '.join(unread)}."
+            file.notes.append(said)
         return file
 
     # other files are notes and logs; names that begin with . or _ are those of programs
