@@ -23,7 +23,7 @@ OPERATORS: dict[np.ufunc, str] = {
     np.add: "Add", np.subtract: "Sub", np.multiply: "Mul", np.divide: "Div", np.power: "Pow",
     np.matmul: "MatMul", np.absolute: "Abs", np.exp: "Exp", np.log: "Log", np.sqrt: "Sqrt",
     np.maximum: "Max", np.isnan: "IsNaN", np.greater: "Greater", np.invert: "Not",
-    np.bitwise_and: "And", np.floor: "Floor", np.sin: "Sin", np.cos: "Cos",
+    np.bitwise_and: "And", np.floor: "Floor", np.sin: "Sin",
     np.rint: "Round",
 }  # fmt: skip
 
@@ -96,7 +96,9 @@ class Graph:
         return self._constant(part)
 
     def _add_node(self, operator: str, names: Sequence[str], result: str, **how: object) -> None:
-        node = self._onnx.helper.make_node(operator, names, [result], **how)
+        # runtimes that merge nodes name the new one after the first of them
+        own_name = f"{operator}_{len(self._nodes)}"
+        node = self._onnx.helper.make_node(operator, names, [result], own_name, **how)
         self._nodes.append(node)
 
     def input(self, name: str, width: int, kind: str = "number") -> Tensor:

@@ -56,7 +56,8 @@ def _encode_number(g: Graph, x: Tensor, column: Column) -> list[Tensor]:
         phase = _phase(x, CYCLES[name])
         angle = phase * (2 * np.pi)
         sine = _round(np.sin(angle))
-        cosine = _round(np.cos(angle))
+        # onnxruntime 1.20 has no cosine of doubles
+        cosine = _round(np.sin(angle + np.pi / 2))
         codes = [phase, sine, cosine]
         parts += [g("Where", gaps, 0.0, code) for code in codes]
     return parts
