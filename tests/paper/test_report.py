@@ -60,12 +60,14 @@ def test_figures_come_first_then_the_verdicts_then_folded_details():
     shown, verdicts, _, _, details = page.sections[:5]
     assert [chart.file for chart in shown.charts] == ["figures/figure-1-columns-columns.png"]
     (table,) = verdicts.tables
-    assert len(table.rows) == 26 + 1  # and their counts
-    assert len(table.head) == 2 + 4
+    assert len(table.rows) == 26
+    assert table.foot[1] == "in all"
+    assert len(table.head) == len(table.foot) == 2 + 4
     assert all(one.folded for one in details.tables)
     text = render(page, ".md")
     assert text.index("![Figure 1. ") < text.index("| 1 | ")
     assert "data missing: runtime" in text
+    assert text.index("| 26 | ") < text.index("| in all | ")
 
 
 def test_an_undecided_verdict_says_how_many_replicates_would_decide():

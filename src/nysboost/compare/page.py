@@ -11,7 +11,6 @@ import platform
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -37,7 +36,10 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """A table; `folded` tables open with a click, rows of a `marked` first cell are bold."""
+    """A table; `folded` tables open with a click, rows of a `marked` first cell are bold.
+
+    `foot` is a last row, of totals; sorting a column leaves it in its place.
+    """
 
     title: str
     head: Sequence[str]
@@ -45,6 +47,7 @@ class Table:
     note: str = ""
     folded: bool = False
     marked: Collection[str] = ()
+    foot: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -56,10 +59,21 @@ class Table:
         return cls(title, list(columns), rows, **how)
 
     @property
+    def all_rows(self) -> list[Sequence[str]]:
+        """All rows, the foot last."""
+        foot = [self.foot] if self.foot else []
+        return [*self.rows, *foot]
+
+    @property
+    def n_long(self) -> int:
+        """How many columns have a long cell: they share the width that long cells may claim."""
+        columns = zip(*self.all_rows, strict=True)
+        return sum(max(map(len, cells)) > LONG for cells in columns)
+
+    @property
     def wide(self) -> bool:
         """Whether it becomes a list on a phone."""
-        longest = max(map(len, chain.from_iterable(self.rows)), default=0)
-        return len(self.head) >= WIDE or longest > LONG
+        return len(self.head) >= WIDE or self.n_long > 0
 
 
 @dataclass(frozen=True)
@@ -215,7 +229,7 @@ def print_table(table: Table) -> None:
     if not printer.is_terminal:
         printer.width = PRINTED
 
-    columns = list(zip(table.head, *table.rows, strict=True))
+    columns = list(zip(table.head, *table.all_rows, strict=True))
     room = printer.width - PADDING * len(columns)
     widths = _choose_widths(columns, room)
     drawn = tables.Table(
@@ -228,7 +242,7 @@ def print_table(table: Table) -> None:
     )
     for name, width in zip(table.head, widths, strict=True):
         drawn.add_column(printable(name), overflow="fold", width=width)
-    for row in table.rows:
+    for row in table.all_rows:
         style = "none"
         if row[0] in table.marked:
             style = "bold"

@@ -26,6 +26,10 @@ MARKS = {"mean": "o", "med": "s", "SF": "^"}
 WIDTHS = {"UUB": 4.0, "UEB": 2.4}
 """With the paper's η these nearly coincide with the next: wider lines are seen below the others."""
 
+FEW = (1.0, 2.0, 5.0)
+MANY = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+"""Labels in each power of ten of a logarithmic axis."""
+
 PANEL_WIDTH = 4.4
 PANEL_HEIGHT = 3.5
 """Inches. Two panels are 880 points wide, so that 9-point letters are legible at 390 pixels."""
@@ -205,7 +209,14 @@ def _set_ticks(axes: Any, result: Results) -> None:
         axes.set_ylim(bottom=0)
         return
 
+    # the wider the axis reaches, the fewer labels have room in a power of ten
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)))
+    low, high = axes.get_ylim()
+    steps: tuple[float, ...] = (1.0,)
+    if high < 100 * low:
+        steps = FEW
+    if high < 8 * low:
+        steps = MANY
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=steps))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("")

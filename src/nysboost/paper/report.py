@@ -154,9 +154,10 @@ def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
             reasons.append([str(number), first.verdict, first.weakest])
 
     # all verdicts, and their counts
-    rows.append(["", "in all", *_count_verdicts(decisions)])
     head = ["", "the paper's statement", *_list_readings(decisions)]
-    yield Section("Which statements hold", tables=[Table("The statements", head, rows)])
+    counts = ["", "in all", *_count_verdicts(decisions)]
+    table = Table("The statements", head, rows, foot=counts)
+    yield Section("Which statements hold", tables=[table])
 
     # why others do not hold
     title = "What speaks against the others"
