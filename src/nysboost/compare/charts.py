@@ -112,7 +112,9 @@ class CurvePlot:
 
     def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
-        axes.set(xlabel=self.x, ylabel=self.y.replace(" (", "\n("))  # in two lines nothing is cut
+        axes.set_xlabel(self.x)
+        # in two lines nothing is cut; fonts of a browser may be higher than those of the layout
+        axes.set_ylabel(self.y.replace(" (", "\n("), linespacing=1.4)
         for curve in self.curves:
             style = find_style(curve.name)
             if len(curve.x) == 1:
