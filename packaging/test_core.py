@@ -97,10 +97,10 @@ def assert_one_sentence_with_the_hint(said):
 @pytest.mark.parametrize(
     "words",
     [
-        ("fit", "table.csv", "--target", "y", "--out", "model.nysboost"),
+        ("fit", "table.csv", "--target", "y", "--out", "fitted.nysboost"),
         ("learn", "table.csv", "--target", "y", "--out", "report"),
         ("compare", "table.csv", "--out", "report"),
-        ("transform", "model.nysboost", "table.csv", "--out", "features.npy"),
+        ("transform", "features.nysboost", "table.csv", "--out", "features.npy"),
         ("predict", "model.nysboost", "table.csv", "--out", "predictions.csv"),
         ("predict", "model.nysboost", "table.h5", "--out", "predictions.npy"),
         ("reproduce", "simulation", "--quick", "--out", "report"),
@@ -113,6 +113,8 @@ def test_every_command_works_or_says_what_to_install(words, tmp_path):
     (tmp_path / "table.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     model = nb.NystroemRegressor(random_state=0).fit(X[:, :2], Y)
     nb.save(model, tmp_path / "model.nysboost")
+    transformer = nb.Nystroem(n_components=9, random_state=0).fit(X[:, :2])
+    nb.save(transformer, tmp_path / "features.nysboost")
     status, said = run_command(*words, cwd=tmp_path)
     assert "Traceback" not in said
     if status:

@@ -23,6 +23,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from nysboost.numerics.arrays import Floats, to_host
 from nysboost.numerics.parameters import require_fraction
+from nysboost.user_error import import_optional
 
 __all__ = [
     "CalibrationDisplay",
@@ -38,8 +39,7 @@ CLAIMED = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
 
 def _new_axes(count: int, **how: Any) -> Any:
     """Return the axes of a new figure, side by side."""
-    import matplotlib.pyplot as plt
-
+    plt = import_optional("matplotlib.pyplot")
     return plt.subplots(1, count, layout="constrained", **how)[1]
 
 
@@ -425,15 +425,15 @@ class LandmarksDisplay:
 
     def _draw_errors(self, ax: Any, values: Floats, label: str) -> None:
         """Draw the errors along some values, on axes whose ticks are read easily."""
-        from matplotlib.ticker import LogLocator, NullFormatter
+        ticker = import_optional("matplotlib.ticker")
 
         ax.loglog(values, self.errors, "o-")
         ax.set(xlabel=label)
         ax.grid(alpha=0.3)
         for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter(NullFormatter())
+            axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _gram_error(transformer: Any) -> float:

@@ -14,7 +14,7 @@ from nysboost.numerics.arrays import is_sparse
 from nysboost.numerics.budget import MAX_MEMORY, as_bytes
 from nysboost.rows.recognise import make_stream
 from nysboost.tables.frames import Cells
-from nysboost.user_error import NoTableError, TableError, import_optional
+from nysboost.user_error import NoTableError, TableError, UserError, import_optional
 
 StoredArray: TypeAlias = Any
 """An array of NumPy, HDF5 or Zarr, or a CSR matrix."""
@@ -118,7 +118,7 @@ def _open(form: str, path: Path, dataset: str | None) -> StoredArray:
     opener = OPENERS[form]
     try:
         return opener(path, dataset)
-    except (NoTableError, PermissionError):
+    except (UserError, PermissionError):
         raise
     except (
         OSError, ValueError, OverflowError, IndexError, EOFError, KeyError, BadZipFile,
