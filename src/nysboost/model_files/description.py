@@ -89,8 +89,10 @@ def is_of(value: object, hint: Saved) -> bool:
             return False
         return all(is_of(item, inside[0]) for item in value)
 
-    # a class: of an array, of a number, of ours
+    # a class: of an array, of a number, of ours; NumPy 2.5 has aliases where 2.4 has classes
     kind = origin or hint
+    if hasattr(kind, "__value__"):
+        return is_of(value, kind.__value__)
     if kind is np.ndarray:
         return lib.is_array(value) or lib.is_sparse(value)
     if kind in NUMBERS:
