@@ -76,10 +76,10 @@ class Residual:
         if self._span is None or self._operator is None or self.shift != 0:
             return False
 
-        # rounding grows with ‖Nᵀ W N‖
+        # rounding grows with ‖Nᵀ W N‖ and with the number of terms of each sum
         N, W = self._span
         size = 1 + _norm(W) * _norm(N) ** 2
-        rounding = 8 * self.gram.eps * size
+        rounding = (8 + len(W)) * self.gram.eps * size
 
         largest = float(self._operator.eigenvalues.max(initial=0.0))
         return largest <= 1 + rounding
