@@ -55,7 +55,7 @@ def test_the_basis_of_a_range_is_orthonormal_as_wide_as_the_rank_and_misses_noth
     A, T = A.astype(np.float64) / scale, T * scale
     cut_off, weakest = 1e-6 * (dtype == np.float32), np.linalg.norm(T, axis=0).max(initial=1.0)
     np.testing.assert_allclose(Q @ (Q.T @ A), A, atol=1e-13 + cut_off)
-    # directions that are cut off leave A T by their share in T: how much is up to LAPACK's eigenvectors
+    # directions that are cut off leave A T by their share in T, which depends on LAPACK
     np.testing.assert_allclose(A @ T, Q, atol=1e-14 * weakest + 100 * cut_off)
 
 
