@@ -191,3 +191,9 @@ def test_a_part_of_the_rows_is_observed_in_float32_only_where_errors_are_clear_i
     assert fast.trajectory.state.table.gram.dtype == dtype
     assert fast.features().dtype == "float64"
     assert fast.relative_error() < 1.3 * whole.relative_error()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_of_a_rule_are_finite(value):
+    with pytest.raises(ValueError, match="finite weights"):
+        run(rule=lambda _, __, p: np.full(p, value))

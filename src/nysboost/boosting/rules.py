@@ -102,6 +102,11 @@ class WeightRule(Rule):
                 f"A rule returns the weights of p = {p} learners, shape ({p},), but those of "
                 f"{self!r} have shape {weights.shape}."
             )
+        if not np.isfinite(weights).all():
+            raise ValueError(
+                f"A rule returns finite weights, but {self!r} returned {weights}: look for a "
+                "division by zero in it."
+            )
 
         first = state.learners[:p]
         return Combination(first, weights, parameter)
