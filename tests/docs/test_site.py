@@ -98,12 +98,21 @@ def test_fourteen_scripts_or_more_have_a_picture_in_the_gallery(pages):
     assert len(with_picture) >= 14
 
 
+def open_page(browser, url):
+    """Open a page, and wait for it: the search page before it may still be fetching others."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(url)
+    there = "return [location.href, document.readyState]"
+    WebDriverWait(browser, 60).until(lambda b: b.execute_script(there) == [url, "complete"])
+
+
 @pytest.mark.parametrize("page", LOOKED_AT)
 def test_in_a_browser_a_page_is_quiet_whole_no_wider_than_the_window_and_dark(browser, page):
     for log in ("browser", "performance"):
         browser.get_log(log)  # what earlier pages said
     browser.set_window_size(1200, 1000)
-    browser.get((SITE / f"{page}.html").as_uri())
+    open_page(browser, (SITE / f"{page}.html").as_uri())
     assert_no_error_and_no_network(browser)
     assert_every_picture_is_drawn(browser)
     for width in (390, 1400):
@@ -187,7 +196,7 @@ def assert_dark_mode_has_light_words(opened):
 def test_in_a_browser_the_search_has_the_right_page_among_the_first_three(browser, words):
     from selenium.webdriver.support.ui import WebDriverWait
 
-    browser.get((SITE / "search.html").as_uri() + f"?q={quote(words)}")
+    open_page(browser, (SITE / "search.html").as_uri() + f"?q={quote(words)}")
     results = "return [...document.querySelectorAll('#search-results ul.search > li > a')]"
     said = "return document.querySelector('#search-results .search-summary')?.textContent"
     WebDriverWait(browser, 60).until(lambda b: "found" in (b.execute_script(said) or ""))
@@ -204,14 +213,14 @@ def test_the_search_index_leaves_out_pages_for_contributors():
 
 def test_in_a_browser_equations_are_wider_than_high_and_in_the_middle(browser):
     browser.set_window_size(1200, 1000)
-    browser.get((SITE / "theory.html").as_uri())
+    open_page(browser, (SITE / "theory.html").as_uri())
     places = browser.execute_script(
         "return [...document.querySelectorAll('div.math')].map(d => {"
         "const line = d.getBoundingClientRect();"
         "const m = d.querySelector('math').getBoundingClientRect();"
         "return [m.width, m.height, (m.left + m.right - line.left - line.right) / 2]})"
     )
-    assert len(places) >= 3
+    assert len(places) >= 3, browser.page_source[:1000]
     for width, height, off in places:
         assert width > height
         assert abs(off) < 2
