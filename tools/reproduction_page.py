@@ -39,34 +39,37 @@ FOLDED = re.compile(r"<details>\n.*?</details>\n+", re.DOTALL)
 INTRODUCTION = """\
 # The paper's experiments, run again
 
-Section 3 of *Boosting Nyström Method* (Hamm, Lu, Ouyang, Zhang): its five figures, and which of
-its 26 statements hold. Nothing was tuned to make one hold.
+This page repeats Section 3 of *Boosting Nyström Method* (Hamm, Lu, Ouyang, Zhang). It shows the
+five figures, and says which of 26 statements of the paper hold. No setting was tuned to make a
+statement hold.
 
 """
 
 GUIDE = """\
 ## How to read it
 
-- **Replicates.** Each draws its own points (1000 from the normal distribution, or 4000 of a data
-  set) and its own random numbers, and its first learner, V1 and V2 are shared by all methods. The
-  settings are the paper's: m = 120, k = 50, s = 600, v1 = v2 = 20, σ = 5, η = 0.01 and p up to 20
-  on real data; m = k = 10, s = 100, σ = 1 on the simulation. MNIST is divided by 255; Covertype and
-  Pendigits are standardised; GloVe and IJCNN are as distributed. GloVe is a uniform sample of
-  16,000 of its 400,000 vectors.
-- **Four readings.** The paper writes G[I, I] for a validation set, a square block, and speaks of
-  “columns in the validation sets”. V, whose residual is clustered, and V1 with V2, on which weights
-  are fitted and tuned, are each read both ways. The figures here have all of them as whole columns.
-- **What the figures draw.** The paper's source does not contain its pictures; the methods drawn
-  are those that its text discusses.
-- **Runtime** is processor time with one thread of this implementation. An ensemble does the same
-  work as boosting without the clustering, so that boosting cannot be faster at equal learners.
-- **“Close”** means within 10 %, **“dramatically slower”** twice the time. A property that is to be
-  below a bound is tested with all replicates.
+- **Replicates.** A replicate draws its own points (1000 from the normal distribution, or 4000 of a
+  data set) and its own random numbers. Within a replicate, all methods share the first learner, V1
+  and V2. The settings are the paper's: m = 120, k = 50, s = 600, v1 = v2 = 20, σ = 5, η = 0.01 and
+  p up to 20 on real data; m = k = 10, s = 100, σ = 1 on the simulation. MNIST is divided by 255;
+  Covertype and Pendigits are standardised; GloVe and IJCNN are as distributed. GloVe is a uniform
+  sample of 16,000 of its 400,000 vectors.
+- **Four readings.** The paper writes G[I, I] for a validation set, which is a square block, but
+  also speaks of “columns in the validation sets”. We ran both readings of V, whose residual is
+  clustered, and both readings of V1 and V2, on which weights are fitted and tuned. The figures on
+  this page use whole columns for all three.
+- **Methods in the figures.** The paper's source does not contain its pictures. The figures show
+  the methods that its text discusses.
+- **Runtime** is the processor time of this implementation with one thread. An ensemble does the
+  same work as boosting without the clustering, so boosting cannot be faster with the same number
+  of learners.
+- **Words of the paper.** We read “close” as within 10 %, and “dramatically slower” as twice the
+  time. If a statement bounds a property, all replicates are used to test it.
 
 ## Run it yourself
 
-`make reproduction` makes this page, and `nysboost reproduce simulation --quick` a small version in
-a minute: [Reproduce the paper](reproduce.md).
+`make reproduction` makes this page. `nysboost reproduce simulation --quick` runs a small version in
+a minute. [Reproduce the paper](reproduce.md) explains both.
 """
 
 
@@ -155,11 +158,11 @@ def say_front(curves: dict[str, Curve]) -> str:
         if error <= ensemble.mean[-1]
     )
     sentence = (
-        f"Figure 1a of the paper, means of {ensemble.replicates} replicates: **URB-mean reaches "
-        f"with {enough} learners ({boosting.mean[enough - 1]:.4f}) what the ensemble has with "
-        f"{most} ({ensemble.mean[-1]:.4f})**; with {most} it has {boosting.mean[-1]:.4f}. All five "
-        "figures, and which of the paper's 26 statements hold: [the paper's experiments, run "
-        "again](docs/reproduction.md)."
+        f"Figure 1a of the paper shows means of {ensemble.replicates} replicates. **URB-mean needs "
+        f"{enough} learners (error {boosting.mean[enough - 1]:.4f}) to reach the error that the "
+        f"ensemble has with {most} ({ensemble.mean[-1]:.4f})**; with {most} learners, its error is "
+        f"{boosting.mean[-1]:.4f}. [The paper's experiments, run again](docs/reproduction.md) has "
+        "all five figures, and says which of the paper's 26 statements hold."
     )
     return textwrap.fill(sentence, 120) + "\n"
 

@@ -68,7 +68,8 @@ def test_the_sentence_of_the_readme_says_how_many_learners_reach_the_ensemble(to
     write_csv(tmp_path / "simulation.csv", made.records())
     curves = tool.read_curves(tmp_path / "simulation.csv")
     sentence = tool.say_front(curves)
-    assert "with 8 learners (0.1250) what the ensemble has with" in sentence.replace("\n", " ")
+    shown = sentence.replace("\n", " ")
+    assert "needs 8 learners (error 0.1250) to reach the error that the ensemble has with" in shown
 
     tool.draw_front(curves, tmp_path / "figure-1a.png")
     with Image.open(tmp_path / "figure-1a.png") as drawn:
