@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 import nysboost as nb
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 
 
 def cases(*methods):

@@ -13,8 +13,7 @@ from nysboost.catalogue import ROBUST, find_method, run_method
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel, merge_parameters
 from nysboost.numerics.arrays import Array, TableLike
-from nysboost.numerics.budget import MAX_MEMORY, Budget
-from nysboost.numerics.parameters import RandomState, make_rng
+from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState, make_rng
 from nysboost.numerics.progress import report_progress
 from nysboost.settings import Settings
 from nysboost.tables.codes import Codes

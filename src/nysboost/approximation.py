@@ -20,8 +20,8 @@ from nysboost.features.residual import ERRORS, Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, on_other_rows
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike
+from nysboost.numerics.checks import RandomState, make_rng, positions, require_count
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import RandomState, make_rng, positions, require_count
 
 
 class Approximation(LowRankMatrix):

@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from nysboost.numerics.arrays import Floats, to_host
-from nysboost.numerics.parameters import require_fraction
+from nysboost.numerics.checks import require_fraction
 from nysboost.user_error import import_optional
 
 __all__ = [

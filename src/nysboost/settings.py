@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from nysboost.numerics.checks import require_count, require_fraction, require_positive
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_count, require_fraction, require_positive
 
 Shape: TypeAlias = Literal["columns", "square"]
 

@@ -14,7 +14,7 @@ from nysboost.features.factor import Factor
 from nysboost.features.feature_map import BlockDiagonal, FeatureMap
 from nysboost.features.linear import Moments, moments_of
 from nysboost.gram import make_gram
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.rows.recognise import make_rows, make_stream
 
 N, K = 600, 7

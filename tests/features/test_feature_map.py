@@ -14,7 +14,7 @@ from nysboost.features.feature_map import (
     product_with,
 )
 from nysboost.gram import make_gram
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.rows.array_rows import ArrayRows
 
 

@@ -10,7 +10,7 @@ import nysboost as nb
 from nysboost.boosting.state import Pool
 from nysboost.gram import make_gram
 from nysboost.methods import adaptive
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 
 
 def basis(C):

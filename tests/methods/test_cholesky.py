@@ -11,7 +11,7 @@ from scipy.stats import chisquare, ks_2samp
 import nysboost as nb
 from nysboost.gram import make_gram
 from nysboost.methods import cholesky
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 
 
 def plain_pivots(G, c, rng=None):

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nysboost.numerics.arrays import place, take
-from nysboost.numerics.budget import row_blocks
+from nysboost.numerics.arrays import place, row_blocks, take
 
 
 @example(5, 10, 1)

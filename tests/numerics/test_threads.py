@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import nysboost as nb
 from nysboost.numerics import threads as threads_module
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.threads import limit_blas, limit_threads, one_blas_thread, usable_threads
 
 

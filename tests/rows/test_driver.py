@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.arrays import gather
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.threads import usable_threads
 from nysboost.rows import recognise
 from nysboost.rows.driver import BlockTask, Cost, PairTask, Plan, Task, in_order, run_blocks
-from nysboost.rows.lazy import gather
 
 pytestmark = pytest.mark.usefixtures("_in_this_thread")
 rows = st.integers(1, 10**7)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
+from nysboost.numerics.arrays import find_map, release_pages
 from nysboost.rows import files
 from nysboost.rows.files import atomic_file, reserve
-from nysboost.rows.lazy import find_map, release_pages
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from market import points
 from scipy import sparse
 
-from nysboost.numerics.budget import spaced_indices
+from nysboost.numerics.arrays import spaced_indices
 from nysboost.rows.recognise import make_stream, scan_rows
 from nysboost.rows.rows import as_float
 from nysboost.rows.views import EncodedRows

@@ -15,7 +15,8 @@ from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import Mixture, fit_learner
 from nysboost.gram import Gram, Sample, take_sample
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, max_abs
+from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.linalg import max_abs
 from nysboost.numerics.tolerances import COARSE
 from nysboost.settings import Settings, Sizes
 

@@ -11,8 +11,8 @@ from nysboost.features.feature_map import BlockDiagonal, FeatureMap, features_of
 from nysboost.features.nystrom import Mixture
 from nysboost.gram import Gram, pool
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, max_abs
-from nysboost.numerics.linalg import triangular_factor
+from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.linalg import max_abs, triangular_factor
 
 
 class FeatureTable:

@@ -28,7 +28,7 @@ from nysboost.certificates.sampled_norms import (
 from nysboost.features.residual import Residual, relative_error, relative_trace_error
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, floats_on_host
-from nysboost.numerics.parameters import require_count, require_fraction
+from nysboost.numerics.checks import require_count, require_fraction
 
 
 @dataclass(frozen=True, repr=False)

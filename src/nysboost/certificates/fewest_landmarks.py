@@ -28,7 +28,7 @@ from nysboost.certificates.certificate_constants import (
 )
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
-from nysboost.numerics.parameters import require_fraction
+from nysboost.numerics.checks import require_fraction
 from nysboost.numerics.tolerances import EPS
 from nysboost.settings import DEFAULT_COMPONENTS
 

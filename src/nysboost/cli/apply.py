@@ -25,7 +25,7 @@ from nysboost.cli.sinks import (
 )
 from nysboost.cli.source import Model, Part, Source, open_fitted, schema_of
 from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.budget import as_bytes
+from nysboost.numerics.checks import as_bytes
 from nysboost.numerics.progress import count_rows
 from nysboost.rows.lazy import counted_from
 from nysboost.tables.schema import Schema

@@ -36,7 +36,7 @@ from nysboost.compare.page import format_number
 from nysboost.compare.peers import LINEAR
 from nysboost.learn.input import number_groups
 from nysboost.numerics.arrays import Floats
-from nysboost.numerics.budget import as_bytes
+from nysboost.numerics.checks import as_bytes
 from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import count_rows
 from nysboost.rows.outputs import NpyOutput

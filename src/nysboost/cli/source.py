@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nysboost.compare.learners import Targets
 from nysboost.learn.input import number_groups
 from nysboost.numerics.arrays import Indices
-from nysboost.numerics.budget import MAX_MEMORY
+from nysboost.numerics.checks import MAX_MEMORY
 from nysboost.numerics.messages import printable, unknown
 from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.csv_files import CsvFile

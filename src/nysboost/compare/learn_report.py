@@ -27,8 +27,7 @@ from nysboost.compare.learners import (
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import CHART, CHART_FILES, Page, Record, Section, Table
 from nysboost.compare.peers import CONSTANT
-from nysboost.numerics.arrays import Floats
-from nysboost.numerics.budget import spaced_indices
+from nysboost.numerics.arrays import Floats, spaced_indices
 from nysboost.plots import CoverageDisplay
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from nysboost.compare.outcomes import Measures, Outcome, run_rounds, standard_er
 from nysboost.compare.page import format_number
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.search.splits import uses_folds
-from nysboost.numerics.arrays import Floats, Indices
-from nysboost.numerics.budget import spaced_indices
+from nysboost.numerics.arrays import Floats, Indices, spaced_indices
 
 OURS = "NysBoost"
 COMPACT = "NysBoost (compact)"

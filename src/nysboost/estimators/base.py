@@ -21,8 +21,8 @@ from nysboost.estimators.estimator import (
 from nysboost.gram import make_gram
 from nysboost.kernels import merge_parameters
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
-from nysboost.numerics.parameters import make_rng
-from nysboost.rows.recognise import is_external, make_rows, make_stream, to_table
+from nysboost.numerics.checks import make_rng, to_table
+from nysboost.rows.recognise import is_external, make_rows, make_stream
 from nysboost.rows.rows import RowStream
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame

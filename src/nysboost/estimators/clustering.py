@@ -17,12 +17,10 @@ from nysboost.features.factor import Factor
 from nysboost.kernels import parameter_names
 from nysboost.kernels.distances import directions
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
-from nysboost.numerics.budget import spaced_indices
+from nysboost.numerics.arrays import Array, Floats, Indices, TableLike, gather, spaced_indices
+from nysboost.numerics.checks import make_rng, require_count
 from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import make_rng, require_count
-from nysboost.rows.lazy import gather
 
 QR_ROWS = 2**14
 """Rows from which the QR rule learns its rotation, spread evenly where there are more."""

@@ -20,9 +20,8 @@ from sklearn.utils import Tags, estimator_html_repr
 
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array
-from nysboost.numerics.budget import MAX_MEMORY, Budget
+from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import RandomState
 from nysboost.numerics.progress import Progress, report_progress
 
 Method = TypeVar("Method", bound=Callable[..., object])

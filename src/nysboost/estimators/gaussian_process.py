@@ -17,8 +17,7 @@ from nysboost.estimators.estimator import KernelLike, fit_method, with_usual_err
 from nysboost.estimators.transformers import FeatureBasedEstimator
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
-from nysboost.numerics.parameters import require_count, require_positive
-from nysboost.rows.checks import refuse_unequal
+from nysboost.numerics.checks import refuse_unequal, require_count, require_positive
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.lazy import label_largest
 from nysboost.rows.recognise import make_rows

@@ -14,13 +14,11 @@ from nysboost.estimators.estimator import all_or_nothing, fit_method, with_usual
 from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.features.factor import Factor
 from nysboost.kernels import Gaussian
-from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, like
+from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, gather, like
+from nysboost.numerics.checks import require_positive, to_table
 from nysboost.numerics.linalg import fix_signs
-from nysboost.numerics.parameters import require_positive
 from nysboost.numerics.tolerances import EPS
 from nysboost.rows.driver import BlockTask
-from nysboost.rows.lazy import gather
-from nysboost.rows.recognise import to_table
 from nysboost.settings import DEFAULT_COMPONENTS
 
 TINY = float(np.finfo(float).tiny)

@@ -16,13 +16,11 @@ from nysboost.estimators.estimator import KernelLike, fit_method, with_usual_err
 from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.features.factor import Factor
 from nysboost.kernels import Gaussian
-from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse
-from nysboost.numerics.budget import as_bytes
+from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, gather, is_sparse
+from nysboost.numerics.checks import RandomState, as_bytes, make_rng, require_count, to_table
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import RandomState, make_rng, require_count
 from nysboost.numerics.progress import report_progress, track
-from nysboost.rows.lazy import gather, map_rows
-from nysboost.rows.recognise import to_table
+from nysboost.rows.lazy import map_rows
 from nysboost.tables.codes import Codes
 from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, to_narwhals
 from nysboost.tables.rows import CHECKS, fit_codes

@@ -12,8 +12,8 @@ from nysboost.estimators.estimator import KernelEstimator, KernelLike
 from nysboost.features.factor import Factor
 from nysboost.kernels import KERNELS
 from nysboost.numerics.arrays import TableLike
+from nysboost.numerics.checks import require_count
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_count
 from nysboost.settings import CANDIDATES_PER_COLUMN, GRID, MIN_GAIN, ROW_CAP, Settings, Shape
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nysboost.features.factor import Factor, Tile
-from nysboost.numerics.arrays import Floats, floats_on_host
-from nysboost.numerics.budget import slices
+from nysboost.numerics.arrays import Floats, floats_on_host, slices
 
 PART = 32
 """Rows of a tile whose values are held for all learners at once, 1 MB for each."""

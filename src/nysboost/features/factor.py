@@ -12,13 +12,20 @@ import numpy as np
 from nysboost.features.feature_map import FeatureMap, features_of, features_of_block
 from nysboost.features.feature_pass import FeaturePass
 from nysboost.gram import Gram, Landmarks
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, take, to_host
-from nysboost.numerics.budget import spaced_indices
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    gather,
+    spaced_indices,
+    take,
+    to_host,
+)
 from nysboost.numerics.linalg import spectrum, triangular_factor
 from nysboost.numerics.tolerances import ROUNDING
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import BlockFunction, BlockTask, Merge, PairTask, Shared, Task
-from nysboost.rows.lazy import gather
 from nysboost.rows.rows import Rows
 
 R = TypeVar("R")

@@ -30,7 +30,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import norms, triangular_inverse
 from nysboost.numerics.tolerances import JITTER, ROUNDING
 from nysboost.rows.array_rows import ArrayRows

@@ -11,7 +11,7 @@ import numpy as np
 from nysboost.gram import EntryCounter
 from nysboost.kernels import Evaluator
 from nysboost.numerics.arrays import Array, block_bytes, dtype_name, in_float64, is_numpy
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.rows.driver import BlockFunction, Cost, Plan, PlannedRows, Result, Shared, Task
 from nysboost.rows.sizes import WAITING
 

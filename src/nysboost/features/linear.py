@@ -10,10 +10,9 @@ from typing import Any
 
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
-from nysboost.numerics.arrays import Array, identity, like, namespace, to_host
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.arrays import Array, gather, identity, like, namespace, to_host
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import triangular_inverse
-from nysboost.rows.lazy import gather
 from nysboost.rows.rows import Rows
 
 NOISELESS = 1e-6  # noise below this share of the variance of y is as much rounding as noise

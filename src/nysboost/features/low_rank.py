@@ -22,6 +22,7 @@ from nysboost.numerics.arrays import (
     TableLike,
     as_float,
     floats_on_host,
+    gather,
     identity,
     in_dtype_of,
     in_float64,
@@ -29,11 +30,9 @@ from nysboost.numerics.arrays import (
     like,
     to_host,
 )
+from nysboost.numerics.checks import positions, require_count, require_number, to_numbers
 from nysboost.numerics.linalg import spectrum
-from nysboost.numerics.parameters import positions, require_count, require_number
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
-from nysboost.rows.lazy import gather
-from nysboost.rows.recognise import to_numbers
 
 REFINEMENTS = 8  # steps at most: each gains a digit or more, or is the last
 

@@ -12,7 +12,6 @@ from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
 from nysboost.numerics.arrays import (
     Array,
     Floats,
-    all_finite,
     floats_on_host,
     in_dtype_of,
     in_float64,
@@ -20,6 +19,7 @@ from nysboost.numerics.arrays import (
     namespace,
     to_host,
 )
+from nysboost.numerics.linalg import all_finite
 from nysboost.numerics.tolerances import EXHAUSTED, ROUNDING
 
 

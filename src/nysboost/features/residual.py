@@ -21,12 +21,12 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     floats_on_host,
+    gather,
     in_float64,
     like,
     namespace,
 )
 from nysboost.numerics.tolerances import EPS
-from nysboost.rows.lazy import gather
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,20 +20,20 @@ from nysboost.numerics.arrays import (
     dense,
     diagonal,
     dtype_name,
+    gather,
     in_dtype_of,
     in_float64,
     is_sparse,
-    max_abs,
     namespace,
+    slices,
     take,
     to_host,
 )
-from nysboost.numerics.budget import Budget, slices
-from nysboost.numerics.linalg import symmetric
+from nysboost.numerics.checks import Budget
+from nysboost.numerics.linalg import max_abs, symmetric
 from nysboost.numerics.tolerances import ALIKE, EPS
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import BlockTask, scan_size
-from nysboost.rows.lazy import gather
 from nysboost.rows.rows import Rows
 from nysboost.rows.sizes import TILE_COLS, TILE_ROWS
 from nysboost.rows.views import DroppedRows

@@ -21,7 +21,7 @@ from nysboost.numerics.arrays import (
     stack_tables,
     take,
 )
-from nysboost.numerics.parameters import positions
+from nysboost.numerics.checks import positions
 from nysboost.rows.recognise import scan_rows
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from nysboost.gram.gram import Gram, KernelGram, PrecomputedGram
 from nysboost.gram.landmarks import Sample
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, epsilon, max_abs, namespace
-from nysboost.numerics.budget import Budget, row_blocks, spaced_indices
+from nysboost.numerics.arrays import Array, epsilon, namespace, row_blocks, spaced_indices
+from nysboost.numerics.checks import Budget
+from nysboost.numerics.linalg import max_abs
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.recognise import scan_rows

@@ -17,8 +17,8 @@ from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, Sample, take_sample
 from nysboost.joint.joint_constants import ANCHOR, ERROR_ROWS, ROWS_PER_LANDMARK
-from nysboost.numerics.arrays import Array, Indices, like, namespace, positive_or_one, take, to_host
-from nysboost.numerics.linalg import norms, range_basis, times
+from nysboost.numerics.arrays import Array, Indices, like, namespace, take, to_host
+from nysboost.numerics.linalg import norms, positive_or_one, range_basis, times
 from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING, ROUNDING
 
 

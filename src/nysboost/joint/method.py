@@ -16,8 +16,8 @@ from nysboost.joint.refinement import refine
 from nysboost.joint.rule import JointCore
 from nysboost.kernels.distances import squared_norms
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, to_host
-from nysboost.numerics.budget import Budget, row_blocks
+from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, row_blocks, to_host
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.kmeans import FEW_ITER, clusters
 from nysboost.numerics.threads import threads_of_samples, usable_threads
 from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE

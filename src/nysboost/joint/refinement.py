@@ -23,9 +23,9 @@ from nysboost.joint.joint_constants import (
     WORTH,
 )
 from nysboost.kernels import Evaluator, Kernel
-from nysboost.numerics.arrays import Array, identity, like, max_abs, namespace, to_host
+from nysboost.numerics.arrays import Array, identity, like, namespace, to_host
 from nysboost.numerics.descent import descend
-from nysboost.numerics.linalg import norms, orthonormalise, range_basis, times
+from nysboost.numerics.linalg import max_abs, norms, orthonormalise, range_basis, times
 from nysboost.numerics.progress import current
 from nysboost.numerics.threads import threads_for
 from nysboost.numerics.tolerances import (

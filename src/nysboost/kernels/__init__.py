@@ -17,8 +17,8 @@ from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Anova, Cosine, Linear, Polynomial
 from nysboost.kernels.radial import Gaussian, Laplacian, Matern, Radial
 from nysboost.numerics.arrays import Array
+from nysboost.numerics.checks import require_number, require_positive
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_number, require_positive
 
 __all__ = [
     "KERNELS", "Anova", "CallableKernel", "Columns", "Cosine", "Evaluator", "Gaussian", "Kernel",

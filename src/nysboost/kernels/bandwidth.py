@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 
 from nysboost.kernels.base import Kernel, Mapped
-from nysboost.numerics.arrays import Array, Floats, dense, floats_on_host, to_host, unit_of
-from nysboost.numerics.budget import spaced_indices
-from nysboost.numerics.parameters import require_positive
+from nysboost.numerics.arrays import Array, Floats, dense, floats_on_host, spaced_indices, to_host
+from nysboost.numerics.checks import require_positive
+from nysboost.numerics.linalg import unit_of
 from nysboost.rows.driver import BlockTask, scan_size
 from nysboost.rows.rows import Rows
 from nysboost.rows.sizes import MEDIAN_ROWS

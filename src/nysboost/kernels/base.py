@@ -13,16 +13,16 @@ from nysboost.kernels.metric import Metric, PointMap
 from nysboost.numerics.arrays import (
     Array,
     Floats,
-    all_finite,
     as_float,
     convert_like,
     dtype_name,
     is_sparse,
     like,
     namespace,
+    slices,
     sum_duplicates,
 )
-from nysboost.numerics.budget import slices
+from nysboost.numerics.linalg import all_finite
 from nysboost.rows.rows import Rows
 
 DIAGONAL_ROWS = 64

@@ -35,10 +35,10 @@ from nysboost.numerics.arrays import (
     is_numpy,
     is_sparse,
     namespace,
-    positive_or_one,
     product_into,
+    row_blocks,
 )
-from nysboost.numerics.budget import row_blocks
+from nysboost.numerics.linalg import positive_or_one
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
 
 Mask: TypeAlias = NDArray[np.bool_]

@@ -19,8 +19,8 @@ from nysboost.numerics.arrays import (
     is_sparse,
     like,
     namespace,
+    spaced_indices,
 )
-from nysboost.numerics.budget import spaced_indices
 from nysboost.numerics.messages import format_value
 
 KNOTS = 512

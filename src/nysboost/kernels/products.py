@@ -12,7 +12,7 @@ from nysboost.kernels.bandwidth import number
 from nysboost.kernels.base import Evaluator, Kernel, Mapped, finite
 from nysboost.kernels.metric import Metric
 from nysboost.numerics.arrays import Array, like, namespace
-from nysboost.numerics.parameters import require_number, require_positive
+from nysboost.numerics.checks import require_number, require_positive
 from nysboost.rows.rows import Rows
 
 

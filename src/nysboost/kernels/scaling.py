@@ -9,7 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from nysboost.kernels.metric import Metric, Quantiles
-from nysboost.numerics.arrays import Array, Floats, like, namespace, positive_or_one, to_host
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.linalg import positive_or_one
 
 CONSTANT = 1e-12  # of its size: a feature with a smaller spread is constant but for rounding
 PRINCIPAL_ROWS = 2048  # rows that give principal components

@@ -37,12 +37,10 @@ from nysboost.learn.search.search import SearchResult, run_search
 from nysboost.learn.search.splits import uses_folds
 from nysboost.learn.search.tuning import LANDMARKS
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, TableLike
-from nysboost.numerics.budget import MAX_MEMORY, Budget, spaced_indices
-from nysboost.numerics.parameters import RandomState, make_rng
+from nysboost.numerics.arrays import Array, Floats, TableLike, spaced_indices
+from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState, make_rng, refuse_unequal
 from nysboost.numerics.progress import current
 from nysboost.numerics.threads import limit_threads, threads_of_samples
-from nysboost.rows.checks import refuse_unequal
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.recognise import make_rows
 from nysboost.rows.rows import Rows, RowsView

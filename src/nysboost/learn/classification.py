@@ -26,11 +26,10 @@ from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
 from nysboost.learn.search.model import Member
 from nysboost.learn.search.search import SearchResult
 from nysboost.numerics.arrays import Floats, TableLike, to_host
+from nysboost.numerics.checks import require_positive, to_numbers
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_positive
 from nysboost.numerics.progress import current
 from nysboost.rows.lazy import label_largest
-from nysboost.rows.recognise import to_numbers
 from nysboost.rows.rows import Rows
 from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
 

@@ -16,7 +16,8 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from nysboost.learn.search.search import SearchResult
-from nysboost.numerics.arrays import Array, Floats, Indices, like, positive_or_one
+from nysboost.numerics.arrays import Array, Floats, Indices, like
+from nysboost.numerics.linalg import positive_or_one
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""

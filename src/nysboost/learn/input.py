@@ -22,16 +22,20 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     TableLike,
+    gather,
+    is_lazy,
     is_sparse,
     stack_tables,
     to_host,
 )
-from nysboost.numerics.budget import as_bytes
+from nysboost.numerics.checks import (
+    as_bytes,
+    refuse_unequal,
+    require_count,
+    require_positive,
+    to_numbers,
+)
 from nysboost.numerics.messages import format_value, unknown
-from nysboost.numerics.parameters import require_count, require_positive
-from nysboost.rows.checks import refuse_unequal
-from nysboost.rows.lazy import gather, is_lazy
-from nysboost.rows.recognise import to_numbers
 from nysboost.rows.rows import Rows
 from nysboost.settings import Settings
 from nysboost.tables.frames import (

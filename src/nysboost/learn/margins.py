@@ -13,10 +13,8 @@ import numpy as np
 
 from nysboost.features.factor import Factor
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.budget import spaced_indices
+from nysboost.numerics.arrays import Array, Floats, Indices, gather, spaced_indices
 from nysboost.numerics.linalg import solve_positive
-from nysboost.rows.lazy import gather
 
 TOLERANCE = 0.02
 """Newton's method stops when a step would lower the objective by less than this share. Half of it

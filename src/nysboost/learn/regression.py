@@ -18,11 +18,15 @@ from nysboost.learn.distribution import MARGIN, calibrate_distribution
 from nysboost.learn.input import SMALLEST, TrainingTable
 from nysboost.learn.search.splits import FOLDS, uses_folds
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, TableLike, positive_or_one
-from nysboost.numerics.parameters import RandomState, make_rng, require_count
-from nysboost.rows.checks import refuse_unequal
-from nysboost.rows.lazy import is_lazy
-from nysboost.rows.recognise import to_numbers
+from nysboost.numerics.arrays import Array, Floats, TableLike, is_lazy
+from nysboost.numerics.checks import (
+    RandomState,
+    make_rng,
+    refuse_unequal,
+    require_count,
+    to_numbers,
+)
+from nysboost.numerics.linalg import positive_or_one
 from nysboost.rows.rows import Rows
 from nysboost.tables.targets import bring_to_host
 

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    floats_on_host,
-    positive_or_one,
-    to_host,
-)
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
+from nysboost.numerics.linalg import positive_or_one
 
 if TYPE_CHECKING:
     from nysboost.learn.base import BaseLearner

@@ -16,8 +16,9 @@ from nysboost.kernels.base import Mapped
 from nysboost.learn.search.regimes import make_candidates
 from nysboost.learn.search.search import run_search
 from nysboost.methods import require_points
-from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, positive_or_one, to_host
-from nysboost.rows.checks import refuse_unequal
+from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, to_host
+from nysboost.numerics.checks import refuse_unequal
+from nysboost.numerics.linalg import positive_or_one
 from nysboost.settings import Settings
 
 ROWS_PER_LABEL = 20

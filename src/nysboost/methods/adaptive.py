@@ -36,11 +36,10 @@ from nysboost.numerics.arrays import (
     Indices,
     floats_on_host,
     like,
-    max_abs,
     namespace,
+    row_blocks,
 )
-from nysboost.numerics.budget import row_blocks
-from nysboost.numerics.linalg import range_basis
+from nysboost.numerics.linalg import max_abs, range_basis
 
 
 def strips(gram: Gram) -> Iterator[Array]:

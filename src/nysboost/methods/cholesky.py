@@ -12,11 +12,10 @@ from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
 from nysboost.gram import Gram
 from nysboost.methods.method_constants import BATCH, CANDIDATES, SMALL_PRODUCTS
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, gather, to_host
 from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky
 from nysboost.numerics.tolerances import EXHAUSTED
 from nysboost.rows.driver import BlockFunction, Shared
-from nysboost.rows.lazy import gather
 
 
 class PartialFactor:

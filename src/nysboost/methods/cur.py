@@ -27,11 +27,10 @@ from nysboost.numerics.arrays import (
     Indices,
     floats_on_host,
     like,
-    max_abs,
     namespace,
     to_host,
 )
-from nysboost.numerics.linalg import range_basis
+from nysboost.numerics.linalg import max_abs, range_basis
 from nysboost.numerics.tolerances import CROSSING
 
 Choice: TypeAlias = Callable[[Gram, int, Generator], Indices]

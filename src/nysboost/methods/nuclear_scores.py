@@ -15,8 +15,7 @@ from numpy.random import Generator
 
 from nysboost.gram import Gram, Landmarks, take_sample
 from nysboost.methods.method_constants import BLOCK_BYTES, FALLEN, OVERRATED, SCORED_ROWS
-from nysboost.numerics.arrays import Floats, floats_on_host
-from nysboost.numerics.budget import row_blocks
+from nysboost.numerics.arrays import Floats, floats_on_host, row_blocks
 from nysboost.numerics.tolerances import EXHAUSTED
 
 

@@ -29,7 +29,7 @@ from nysboost.learn.search.model import Member
 from nysboost.methods.centres import Clustered
 from nysboost.model_files.description import Saved, is_of, require
 from nysboost.numerics.arrays import Array, is_array, is_sparse
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.tables.codes import Codes

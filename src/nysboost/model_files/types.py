@@ -35,7 +35,7 @@ from nysboost.model_files.description import (
     dataclass_type,
     require,
 )
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.dask_rows import DaskRows

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import mmap
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from os import PathLike
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import array_api_compat as compat
 import array_api_compat.numpy as numpy_api
 import numpy as np
 from array_api_compat import device as device
+from numpy.lib.array_utils import byte_bounds
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse, vstack
 
-from nysboost.numerics.budget import CACHE_BYTES
-
 Array: TypeAlias = NDArray[np.floating[Any]]
 """A real array of any namespace, or a SciPy sparse matrix where a docstring says so."""
+
+
+T = TypeVar("T")
 
 
 class Shaped(Protocol):
@@ -287,51 +290,82 @@ def free_bytes(array: Array) -> int:
     return int(cupy.cuda.runtime.memGetInfo()[0])
 
 
-# Magnitudes
+# Values that are computed when they are asked for
 
 
-def max_abs(array: Array) -> float:
-    """Return the size of the largest entry of an array or sparse matrix, 0 where there is none."""
-    values = entries(array)
-    if 0 in values.shape:
-        return 0.0
-    xp = namespace(values)
-    return float(xp.max(xp.abs(values)))
+def is_lazy(values: object) -> TypeGuard[Any]:
+    """Whether values are computed when they are asked for: Dask's, which is not imported here."""
+    return library(values) in ("dask", "dask_expr")
 
 
-def unit_of(array: Array) -> float:
-    """Return the power of two just below the largest entry, in whose units squares are in range."""
-    largest = max_abs(array)
-    if largest == 0:
-        return 1.0
-    _, exponent = np.frexp(largest)
-    return float(2.0 ** (exponent - 1))
+def gather(values: T, like: object = None) -> T:
+    """Return values that are lazy as an array in memory, unless `like` is lazy itself."""
+    if not is_lazy(values) or is_lazy(like):
+        return values
+    computed: T = values.compute()
+    return computed
 
 
-def positive_or_one(values: Numbers) -> Floats:
-    """Return the values with 1 in the place of those that are not positive, to divide by."""
-    return np.where(values > 0, values, 1.0)
+# Values in a file
 
 
-def column_sizes(values: Array) -> Floats:
-    """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
-    if is_sparse(values):
-        found: Floats = abs(values).max(axis=0).toarray().ravel()  # of a sparse array 1-d
-        return found
-    xp = namespace(values)
-    highest = xp.max(values, axis=0)
-    lowest = xp.min(values, axis=0)
-    return floats_on_host(xp.maximum(highest, -lowest))
+MemoryMap: TypeAlias = np.memmap[Any, Any]
 
 
-def all_finite(values: Array) -> bool:
-    """Whether an array has neither NaN nor infinity, by its sum first, which needs no mask."""
-    xp = namespace(values)
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = xp.sum(values)
-        if bool(xp.isfinite(total)):
-            return True
-        return bool(xp.all(xp.isfinite(values)))
+def find_map(array: object) -> MemoryMap | None:
+    """Return the memory map that the array is, or is a view of; None if it is not in a file."""
+    owner = array
+    while isinstance(owner, np.ndarray):
+        in_file = isinstance(owner.base, mmap.mmap)
+        if in_file and isinstance(owner, np.memmap):
+            return owner
+        owner = owner.base
+    return None
+
+
+def release_pages(array: NDArray[np.generic]) -> None:
+    """Let the system drop the array's pages; what was written to them stays in the file."""
+    owner = find_map(array)
+    if owner is None or owner.mode == "c" or array.size == 0:
+        return
+
+    file = owner.base
+    if not isinstance(file, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+
+    # the array's bytes, counted from the start of the map, and from the start of a page
+    origin, _ = byte_bounds(np.frombuffer(file, dtype=np.uint8))
+    low, high = byte_bounds(array)
+    first_page = (low - origin) // mmap.PAGESIZE
+    first = first_page * mmap.PAGESIZE
+    file.madvise(mmap.MADV_DONTNEED, first, high - origin - first)
+
+
+# Blocks of rows
+
+
+CACHE_BYTES = 8 * 2**20  # kernel values that stay in a core's cache between passes over them
+
+
+def slices(start: int, stop: int, size: int) -> Iterator[slice]:
+    """Cut range(start, stop) into slices of `size`."""
+    for first in range(start, stop, size):
+        yield slice(first, min(first + size, stop))
+
+
+def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
+    """Cut range(n) into slices of which each takes about `budget` bytes."""
+    size = max(1, budget // max(1, row_bytes))
+
+    # whole multiples of 64 rows keep matrix products on their fast path
+    whole = size // 64 * 64
+    return slices(0, n, whole or size)
+
+
+def spaced_indices(n: int, at_most: int) -> Indices:
+    """Return evenly spread positions in range(n): a sample that needs no random numbers."""
+    count = min(n, at_most)
+    return np.linspace(0, n - 1, count).astype(np.intp)
 
 
 # Results that are written into an array that exists

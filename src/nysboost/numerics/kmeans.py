@@ -18,13 +18,12 @@ from nysboost.numerics.arrays import (
     in_float64,
     is_sparse,
     like,
-    max_abs,
     namespace,
+    row_blocks,
     take,
     to_host,
-    unit_of,
 )
-from nysboost.numerics.budget import row_blocks
+from nysboost.numerics.linalg import max_abs, unit_of
 from nysboost.numerics.tolerances import EPS, SUMMED
 
 FEW_ITER = 5  # rounds, where centres are a start: joint on MNIST, 12: the same error to 0.1 %

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.numerics.arrays import Floats, Indices, positive_or_one
+from nysboost.numerics.arrays import Floats, Indices
 from nysboost.numerics.kmeans import memberships
+from nysboost.numerics.linalg import positive_or_one
 from nysboost.numerics.tolerances import EPS
 
 

@@ -12,21 +12,69 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
-    all_finite,
+    Numbers,
     empty,
+    entries,
     epsilon,
     floats_on_host,
     identity,
     in_dtype_of,
     in_float64,
+    is_sparse,
     like,
-    max_abs,
     namespace,
+    row_blocks,
     to_host,
 )
-from nysboost.numerics.budget import row_blocks
 from nysboost.numerics.threads import threads_for
 from nysboost.numerics.tolerances import EPS, FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING
+
+
+def max_abs(array: Array) -> float:
+    """Return the size of the largest entry of an array or sparse matrix, 0 where there is none."""
+    values = entries(array)
+    if 0 in values.shape:
+        return 0.0
+    xp = namespace(values)
+    return float(xp.max(xp.abs(values)))
+
+
+def unit_of(array: Array) -> float:
+    """Return the power of two just below the largest entry, in whose units squares are in range."""
+    largest = max_abs(array)
+    if largest == 0:
+        return 1.0
+    _, exponent = np.frexp(largest)
+    return float(2.0 ** (exponent - 1))
+
+
+def positive_or_one(values: Numbers) -> Floats:
+    """Return the values with 1 in the place of those that are not positive, to divide by."""
+    return np.where(values > 0, values, 1.0)
+
+
+def column_sizes(values: Array) -> Floats:
+    """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
+    if is_sparse(values):
+        found: Floats = abs(values).max(axis=0).toarray().ravel()  # of a sparse array 1-d
+        return found
+    xp = namespace(values)
+    highest = xp.max(values, axis=0)
+    lowest = xp.min(values, axis=0)
+    return floats_on_host(xp.maximum(highest, -lowest))
+
+
+def all_finite(values: Array) -> bool:
+    """Whether an array has neither NaN nor infinity, by its sum first, which needs no mask."""
+    xp = namespace(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = xp.sum(values)
+        if bool(xp.isfinite(total)):
+            return True
+        return bool(xp.all(xp.isfinite(values)))
+
+
+# Factors and bases
 
 
 def triangular_factor(*blocks: Array) -> Floats:

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import product
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from threadpoolctl import ThreadpoolController
 
-from nysboost.numerics.budget import Budget
+if TYPE_CHECKING:
+    from nysboost.numerics.checks import Budget
 
 _local = threading.local()
 

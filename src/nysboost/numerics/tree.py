@@ -7,8 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, like, take, to_host
-from nysboost.numerics.budget import row_blocks
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    block_bytes,
+    like,
+    row_blocks,
+    take,
+    to_host,
+)
 
 DIRECTION_ROWS = 2048  # rows, spread evenly, that give a node its direction
 

@@ -8,9 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Floats, Indices, Selection, as_float, is_sparse, take
-from nysboost.numerics.budget import slices
-from nysboost.rows.lazy import find_map, release_pages
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    Selection,
+    as_float,
+    find_map,
+    is_sparse,
+    release_pages,
+    slices,
+    take,
+)
 from nysboost.rows.rows import Rows
 from nysboost.rows.sizes import TAKEN_ROWS
 

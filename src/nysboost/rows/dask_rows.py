@@ -27,18 +27,19 @@ from nysboost.numerics.arrays import (
     as_float,
     dense,
     empty,
+    is_lazy,
     is_sparse,
     is_supported,
     namespace,
     take,
 )
+from nysboost.numerics.checks import refuse_empty, refuse_unequal, refuse_wrong_shape
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import limit_threads
 from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.checks import refuse_empty, refuse_unequal, refuse_wrong_shape
 from nysboost.rows.driver import Merge, PairTask, Result, Task
 from nysboost.rows.groups import GroupedBlock, GroupFunction, apply_to_groups
-from nysboost.rows.lazy import Delayed, LazyTable, as_node, delayed_parts, is_lazy
+from nysboost.rows.lazy import Delayed, LazyTable, as_node, delayed_parts
 from nysboost.rows.rows import Rows
 
 T = TypeVar("T")

@@ -14,12 +14,12 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     as_float,
-    column_sizes,
     describe_location,
+    spaced_indices,
     stack_tables,
 )
-from nysboost.numerics.budget import spaced_indices
-from nysboost.rows.checks import refuse_non_finite
+from nysboost.numerics.checks import refuse_non_finite
+from nysboost.numerics.linalg import column_sizes
 from nysboost.rows.dask_rows import NO_VALUES, DaskRows, merge_on_workers, rows_of_chunk
 from nysboost.rows.lazy import as_node, delayed_parts
 

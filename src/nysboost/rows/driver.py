@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from nysboost.numerics.arrays import Array, Floats, is_numpy, take
-from nysboost.numerics.budget import Budget, slices
+from nysboost.numerics.arrays import Array, Floats, is_numpy, slices, take
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import mark_worker_thread, one_blas_thread, usable_threads
 from nysboost.rows.sizes import ENDLESS, SCAN_BYTES, TILE_COLS, TILE_ROWS, WAITING

@@ -1,21 +1,19 @@
-"""Values that are not in memory: computed when they are asked for, as Dask's are, or in a file.
+"""Functions of Dask's tables, by their parts.
 
 Dask is imported when a collection comes in, never before.
 """
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias, TypeGuard, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
-from nysboost.numerics.arrays import Array, library
+from nysboost.numerics.arrays import Array, is_lazy
 
 T = TypeVar("T")
 
@@ -28,19 +26,6 @@ Delayed: TypeAlias = Any
 
 LabelArray: TypeAlias = NDArray[Any]
 """An array of numbers, text or other objects."""
-
-
-def is_lazy(values: object) -> TypeGuard[LazyTable]:
-    """Whether values are computed when they are asked for: Dask's, which is not imported here."""
-    return library(values) in ("dask", "dask_expr")
-
-
-def gather(values: T, like: object = None) -> T:
-    """Return values that are lazy as an array in memory, unless `like` is lazy itself."""
-    if not is_lazy(values) or is_lazy(like):
-        return values
-    computed: T = values.compute()
-    return computed
 
 
 def map_rows(values: LazyTable, function: Callable[[Array], Array], dtype: object) -> LazyTable:
@@ -137,35 +122,3 @@ def counted_from(start: int, what: str) -> Iterator[None]:
             msg = f"{error} (Rows are counted from row {start} of {what}.)"
             raise ValueError(msg) from error
         raise
-
-
-MemoryMap: TypeAlias = np.memmap[Any, Any]
-
-
-def find_map(array: object) -> MemoryMap | None:
-    """Return the memory map that the array is, or is a view of; None if it is not in a file."""
-    owner = array
-    while isinstance(owner, np.ndarray):
-        in_file = isinstance(owner.base, mmap.mmap)
-        if in_file and isinstance(owner, np.memmap):
-            return owner
-        owner = owner.base
-    return None
-
-
-def release_pages(array: NDArray[np.generic]) -> None:
-    """Let the system drop the array's pages; what was written to them stays in the file."""
-    owner = find_map(array)
-    if owner is None or owner.mode == "c" or array.size == 0:
-        return
-
-    file = owner.base
-    if not isinstance(file, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
-        return
-
-    # the array's bytes, counted from the start of the map, and from the start of a page
-    origin, _ = byte_bounds(np.frombuffer(file, dtype=np.uint8))
-    low, high = byte_bounds(array)
-    first_page = (low - origin) // mmap.PAGESIZE
-    first = first_page * mmap.PAGESIZE
-    file.madvise(mmap.MADV_DONTNEED, first, high - origin - first)

@@ -11,10 +11,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, describe_location, dtype_name, empty, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    describe_location,
+    dtype_name,
+    empty,
+    find_map,
+    namespace,
+    release_pages,
+    to_host,
+)
 from nysboost.rows import files
 from nysboost.rows.files import is_hdf5, refuse_full_disk
-from nysboost.rows.lazy import find_map, release_pages
 
 MARKED_ROWS = 4096  # marked at a time: many writes are slow, and all rows might not fit
 

@@ -4,44 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import (
     SUPPORTED,
-    Floats,
     as_float,
-    column_sizes,
+    find_map,
+    is_lazy,
     is_sparse,
     is_supported,
+    spaced_indices,
     sum_duplicates,
 )
-from nysboost.numerics.budget import spaced_indices
-from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.checks import (
+from nysboost.numerics.checks import (
+    Given,
     has_rows,
-    refuse_complex,
     refuse_empty,
     refuse_non_finite,
     refuse_wrong_shape,
+    to_numbers,
 )
+from nysboost.numerics.linalg import column_sizes
+from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.dask_rows import DaskRows, recognise_dask
 from nysboost.rows.dask_survey import survey_rows
 from nysboost.rows.driver import scan_size
 from nysboost.rows.iterated_rows import IteratedRows
-from nysboost.rows.lazy import find_map, is_lazy
 from nysboost.rows.rows import Rows, RowStream
 from nysboost.rows.sizes import MEDIAN_ROWS, PROBE_ROWS
 from nysboost.rows.stored_rows import StoredRows
-
-Given: TypeAlias = Any
-"""What a user passed in, before anything is known of it."""
-
-
-# Rows
 
 
 def make_rows(X: Given, *, name: str = "X") -> ArrayRows:
@@ -142,75 +135,3 @@ def _refuse_closed(X: Given, name: str) -> None:
     """Raise if X lies in a file that is closed."""
     if type(X).__module__.startswith("h5py") and not X:
         raise ValueError(f"{name} is an HDF5 dataset whose file is closed: open the file again.")
-
-
-# Tables in memory
-
-
-def to_table(X: Given, *, name: str = "X") -> Given:
-    """Return what lies in memory as an array, or a sparse matrix or data frame as it is."""
-    array = X
-    if not is_sparse(X):
-        array = to_numbers(X, name)
-    refuse_wrong_shape(array, name)
-
-    if hasattr(X, "columns"):
-        return X
-    return array
-
-
-def to_numbers(X: Given, name: str) -> NDArray[Any]:
-    """Return what lies in memory as an array of numbers, or raise an error that says why not."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise ValueError(
-            f"{name} is a masked array, and its masked values would be used: fill them in first, "
-            "for example with sklearn.impute.SimpleImputer."
-        )
-    _refuse_dates(X, name)
-
-    try:
-        array = np.asarray(X)
-    except ValueError as error:
-        msg = f"{name} is not a table: its rows differ in length. Give each row as many numbers."
-        raise ValueError(msg) from error
-
-    if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
-        return array
-
-    # what is no table of numbers, or not yet
-    if array.ndim == 0 and array.dtype.kind in "OSU":  # a dictionary, or the name of a file
-        said = f"{name} is a {type(X).__name__} ({X!r:.60}), and not a table"
-        raise TypeError(f"{said}: pass an array or a data frame with its content.")
-
-    if array.dtype.kind == "V":
-        raise ValueError(
-            f"{name} is an array of records: turn these into columns first, with "
-            "numpy.lib.recfunctions.structured_to_unstructured."
-        )
-
-    refuse_complex(array, name)
-    return _to_float64(array, name)
-
-
-def _refuse_dates(X: Given, name: str) -> None:
-    """Raise if an array or a column of a frame has dates, which are numbers only in a unit."""
-    dtypes: Given = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
-    if not hasattr(dtypes, "__iter__"):
-        dtypes = [getattr(X, "dtype", None)]
-
-    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
-        raise ValueError(
-            f"{name} has dates or durations, which become numbers once you choose a unit and "
-            "an origin: for example (dates - dates.min()) / numpy.timedelta64(1, 'D')."
-        )
-
-
-def _to_float64(array: NDArray[Any], name: str) -> Floats:
-    """Convert an array of other numbers, or of objects, to float64."""
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
-        if isinstance(error, TypeError):
-            raise TypeError(msg) from error
-        raise ValueError(msg) from error

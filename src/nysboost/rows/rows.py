@@ -23,11 +23,11 @@ from nysboost.numerics.arrays import (
     as_float,
     convert_like,
     dense,
+    slices,
     stack_tables,
     take,
 )
-from nysboost.numerics.budget import slices
-from nysboost.rows.checks import refuse_non_finite, refuse_unequal
+from nysboost.numerics.checks import refuse_non_finite, refuse_unequal
 from nysboost.rows.driver import BlockFunction, Merge, PairTask, Plan, Result, Task, run_blocks
 from nysboost.rows.groups import (
     GroupedBlock,

@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from nysboost.numerics.arrays import is_sparse
-from nysboost.numerics.budget import MAX_MEMORY, as_bytes
+from nysboost.numerics.checks import MAX_MEMORY, as_bytes
 from nysboost.rows.recognise import make_stream
 from nysboost.tables.frames import Cells
 from nysboost.user_error import NoTableError, TableError, UserError, import_optional

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, column_sizes
-from nysboost.rows.checks import refuse_unequal
+from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.checks import refuse_unequal
+from nysboost.numerics.linalg import column_sizes
 from nysboost.rows.lazy import code_parts, code_table, compute_parts
 from nysboost.rows.recognise import make_rows
 from nysboost.tables.categories import GAP

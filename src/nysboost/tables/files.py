@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
-from nysboost.numerics.budget import MAX_MEMORY
+from nysboost.numerics.checks import MAX_MEMORY
 from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
 from nysboost.tables.csv_files import CsvFile, open_csv
 from nysboost.tables.frames import refuse_unknown

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.numerics.arrays import Floats, Indices, dense, to_host
-from nysboost.rows.lazy import is_lazy
+from nysboost.numerics.arrays import Floats, Indices, dense, is_lazy, to_host
 from nysboost.tables.gaps import is_gap
 from nysboost.user_error import TableError
 

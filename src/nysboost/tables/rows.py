@@ -12,18 +12,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.sparsefuncs import csc_median_axis_0
 from sklearn.utils.validation import _check_feature_names, validate_data
 
-from nysboost.numerics.arrays import Array, Floats, floats_on_host, is_sparse
-from nysboost.numerics.budget import spaced_indices
-from nysboost.rows.checks import NotFiniteError, has_rows, refuse_unequal
-from nysboost.rows.driver import scan_size
-from nysboost.rows.lazy import compute_parts, is_lazy
-from nysboost.rows.recognise import (
-    is_external,
-    make_rows,
-    make_stream,
-    scan_rows,
-    to_table,
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    floats_on_host,
+    is_lazy,
+    is_sparse,
+    spaced_indices,
 )
+from nysboost.numerics.checks import NotFiniteError, has_rows, refuse_unequal, to_table
+from nysboost.rows.driver import scan_size
+from nysboost.rows.lazy import compute_parts
+from nysboost.rows.recognise import is_external, make_rows, make_stream, scan_rows
 from nysboost.rows.sizes import MEDIAN_ROWS
 from nysboost.rows.views import EncodedRows
 from nysboost.tables.codes import Codes, TrainingCodes, refuse_far

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.numerics.arrays import Floats, positive_or_one
+from nysboost.numerics.arrays import Floats
+from nysboost.numerics.linalg import positive_or_one
 from nysboost.tables.frames import Cells
 
 FOLDS = 5

@@ -12,9 +12,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, column_or_1d
 
-from nysboost.numerics.arrays import Floats, Indices, to_host
+from nysboost.numerics.arrays import Floats, Indices, gather, to_host
 from nysboost.numerics.messages import format_count
-from nysboost.rows.lazy import gather
 from nysboost.tables.categories import plain
 from nysboost.tables.frames import RawColumn, Table, read_column
 from nysboost.tables.gaps import is_gap, is_program_mark

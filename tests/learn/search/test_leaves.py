@@ -16,7 +16,7 @@ import nysboost as nb
 from nysboost.learn.search.leaves import LeafTask, Leaves, nearest_variance
 from nysboost.learn.search.regimes import MATERN32
 from nysboost.learn.search.tuning import LEAF_WIDTH, NEAREST, ROWS_WITH_LEAVES
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.recognise import make_rows
 

@@ -15,7 +15,7 @@ from nysboost.learn.search.data import Data
 from nysboost.learn.search.model import mixture_weights
 from nysboost.learn.search.regimes import MATERN32, make_candidates
 from nysboost.learn.search.search import run_search
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.rows.recognise import make_rows
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}

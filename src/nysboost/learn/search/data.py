@@ -16,7 +16,7 @@ from nysboost.learn.search.loss import TrainingRows
 from nysboost.learn.search.splits import SmallTable, hold_out, uses_folds
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.rows import Rows

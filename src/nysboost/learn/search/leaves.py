@@ -35,8 +35,9 @@ from nysboost.numerics.arrays import (
     free_bytes,
     namespace,
     on_device,
+    slices,
 )
-from nysboost.numerics.budget import Budget, slices
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import one_blas_thread, usable_threads

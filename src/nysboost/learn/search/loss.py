@@ -24,7 +24,7 @@ import numpy as np
 from nysboost.kernels.distances import squared_norms
 from nysboost.kernels.radial import Radial
 from nysboost.numerics.arrays import Array, Indices, block_bytes, identity, namespace, take, to_host
-from nysboost.numerics.budget import Budget
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.threads import threads_for, usable_threads
 from nysboost.numerics.tolerances import JITTER

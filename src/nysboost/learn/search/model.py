@@ -15,8 +15,8 @@ from nysboost.learn.search import tuning
 from nysboost.learn.search.leaves import LeafTask, Leaves, map_block
 from nysboost.learn.search.loss import TrainingRows
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, namespace
-from nysboost.numerics.budget import Budget, row_blocks
+from nysboost.numerics.arrays import Array, Floats, namespace, row_blocks
+from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import triangular_factor
 from nysboost.rows.driver import BlockTask, scan_size
 from nysboost.rows.rows import Rows

@@ -18,7 +18,7 @@ from nysboost.learn.search.model import Member, mixture_weights
 from nysboost.learn.search.regimes import Groups
 from nysboost.learn.search.trial import CandidateTrial, Prepared
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host
-from nysboost.numerics.budget import Budget, keep_freed_memory
+from nysboost.numerics.checks import Budget, keep_freed_memory
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.progress import Progress
 from nysboost.rows.rows import Rows

@@ -1,0 +1,306 @@
+"""What a user passes, checked: numbers, seeds, row numbers, memory, and tables in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sized
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    dense,
+    entries,
+    is_array,
+    is_sparse,
+    to_host,
+)
+from nysboost.numerics.linalg import all_finite
+from nysboost.numerics.messages import format_value
+
+
+def require_number(name: str, value: object) -> None:
+    """Raise unless the value is a finite number."""
+    _require(name, "must be a number", value, -np.inf, np.inf)
+
+
+def require_positive(name: str, value: object) -> None:
+    """Raise unless the value is a positive finite number."""
+    _require(name, "must be a positive number", value, 0, np.inf)
+
+
+def require_fraction(name: str, value: object) -> None:
+    """Raise unless the value is a number between 0 and 1."""
+    _require(name, "lies between 0 and 1", value, 0, 1)
+
+
+def require_count(name: str, value: object) -> None:
+    """Raise unless the value is a positive whole number."""
+    _require(name, "must be a positive whole number", value, 0, np.inf, Integral)
+
+
+def _require(name: str, rule: str, value: Any, low: float, high: float, kind: type = Real) -> None:
+    """Raise unless the value is a number of this kind between two others."""
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    if not is_number or not low < value < high:
+        raise ValueError(f"{name} {rule}, but {name}={format_value(value)} was given.")
+
+
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+
+
+def make_rng(random_state: RandomState) -> np.random.Generator:
+    """Turn any seed into a generator; None follows ``np.random.seed``, as in scikit-learn."""
+    if random_state is None:
+        random_state = check_random_state(None)
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        msg = f"random_state is a whole number or a generator, but {random_state!r} was given."
+        raise ValueError(msg) from error
+
+
+def positions(rows: Any, n: int, name: str = "rows") -> Indices:
+    """Return what NumPy would index a vector of length n with as positions, all in range(n).
+
+    `rows` is a slice, a mask of length n or a sequence of whole numbers, of which negative ones
+    count from the end.
+    """
+    if isinstance(rows, slice):
+        return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
+
+    if is_array(rows):
+        rows = to_host(rows)
+    given = np.asarray(rows)
+    if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
+        raise ValueError(
+            f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
+            f"{given.shape} and dtype {given.dtype} was given."
+        )
+    if given.dtype == bool:
+        if len(given) != n:
+            raise ValueError(f"{name} is a mask of length {len(given)}, but there are {n} rows.")
+        return np.flatnonzero(given)
+
+    outside = given[(given < -n) | (given >= n)]
+    if outside.size:
+        msg = f"{name} contains {outside[0]}, but there are {n} rows, numbered from 0 to {n - 1}."
+        raise IndexError(msg)
+    return np.arange(n)[given.astype(np.intp)]
+
+
+# Memory and cores
+
+MAX_MEMORY = 2**30  # working memory of a pass, beyond what goes in and what comes out
+
+
+UNITS = {
+    "": 1, "B": 1,
+    "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Working memory of a pass over the rows, and cores; None is what matrix products use."""
+
+    bytes: int = MAX_MEMORY
+    threads: int | None = None
+
+    @classmethod
+    def of(cls, max_memory: int | str = MAX_MEMORY, n_jobs: int | None = None) -> Budget:
+        """Return the budget that a user's `max_memory` and `n_jobs` stand for."""
+        is_count = isinstance(n_jobs, int) and not isinstance(n_jobs, bool)
+        if n_jobs is not None and not is_count:
+            raise ValueError(f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given.")
+
+        if n_jobs is not None and n_jobs <= 0:
+            n_jobs = None
+        return cls(as_bytes(max_memory), n_jobs)
+
+
+def as_bytes(max_memory: int | str) -> int:
+    """Turn 500_000_000, "500MB" or "0.5GiB" into a number of bytes."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Z]*)\s*", str(max_memory).upper())
+    if isinstance(max_memory, bool) or match is None or match[2] not in UNITS:
+        raise ValueError(
+            'max_memory is a number of bytes or a text such as "500MB" or "2GiB", but '
+            f"max_memory={max_memory!r} was given."
+        )
+
+    number, unit = match.groups()
+    return int(float(number) * UNITS[unit])
+
+
+def keep_freed_memory() -> None:
+    """Have GNU's C library keep some 64 MB of freed memory: fits of 1,500 rows take 0.8 the time.
+
+    It learns from the largest piece below 32 MB that is freed.
+    """
+    np.empty(2**25 - 2**16, dtype=np.uint8)
+
+
+# Tables
+
+
+class NotFiniteError(ValueError):
+    """A table that has a NaN or an infinity."""
+
+
+class Table(Protocol):
+    """Anything with a shape and a dtype: an array, a sparse matrix, a store, a Dask array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, d)."""
+
+    @property
+    def dtype(self) -> object:
+        """The dtype of its entries."""
+
+
+Block: TypeAlias = object
+"""A table that came out of an iterator, before anything is known of it."""
+
+Given: TypeAlias = Any
+"""What a user passed in, before anything is known of it."""
+
+
+def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
+    """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
+    if all_finite(entries(values)):
+        return
+
+    # the first of them, for the message
+    table = to_host(dense(values))
+    row, column = np.argwhere(~np.isfinite(table))[0]
+    what = "infinity"
+    if np.isnan(table[row, column]):
+        what = "NaN"
+
+    raise NotFiniteError(
+        f"{name} contains {what}, first at row {start + row}, column {column}. "
+        "Remove such rows or fill them in first, for example with sklearn.impute.SimpleImputer."
+    )
+
+
+def refuse_wrong_shape(X: Table, name: str) -> None:
+    """Raise if an array has not two axes, or its numbers are complex."""
+    refuse_complex(X, name)
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(X.shape)}; a table of shape (n, d) is needed. "
+            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
+        )
+
+
+def refuse_empty(table: Table, name: str) -> None:
+    """Raise if a table has no rows or no columns."""
+    if 0 in table.shape:
+        what = "feature"
+        if table.shape[0] == 0:
+            what = "sample"
+        said = f"{name} has 0 {what}(s) (shape={tuple(table.shape)})"
+        raise ValueError(f"{said}: there is nothing to approximate, to learn from or to predict.")
+
+
+def refuse_unequal(n: int | None, count: int, said: str = "y has {}", name: str = "X") -> None:
+    """Raise if something else has `count` rows, and not n; n is None if it is unknown."""
+    if n is not None and n != count:
+        what = f"{name} has {n} rows, but {said.format(count)}"
+        raise ValueError(f"{what}: give as many of one as of the other.")
+
+
+def refuse_complex(X: Table, name: str) -> None:
+    """Raise if the numbers are complex."""
+    if getattr(X.dtype, "kind", None) == "c":
+        msg = f"Complex data not supported: {name} has dtype {X.dtype}. Pass real numbers."
+        raise ValueError(msg)
+
+
+def has_rows(block: Block) -> bool:
+    """Whether a block has rows, or may have: a lazy frame does not say."""
+    if hasattr(block, "shape"):
+        return bool(block.shape[0])
+    if isinstance(block, Sized):
+        return len(block) > 0
+    return True
+
+
+def to_table(X: Given, *, name: str = "X") -> Given:
+    """Return what lies in memory as an array, or a sparse matrix or data frame as it is."""
+    array = X
+    if not is_sparse(X):
+        array = to_numbers(X, name)
+    refuse_wrong_shape(array, name)
+
+    if hasattr(X, "columns"):
+        return X
+    return array
+
+
+def to_numbers(X: Given, name: str) -> NDArray[Any]:
+    """Return what lies in memory as an array of numbers, or raise an error that says why not."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} is a masked array, and its masked values would be used: fill them in first, "
+            "for example with sklearn.impute.SimpleImputer."
+        )
+    _refuse_dates(X, name)
+
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        msg = f"{name} is not a table: its rows differ in length. Give each row as many numbers."
+        raise ValueError(msg) from error
+
+    if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
+        return array
+
+    # what is no table of numbers, or not yet
+    if array.ndim == 0 and array.dtype.kind in "OSU":  # a dictionary, or the name of a file
+        said = f"{name} is a {type(X).__name__} ({X!r:.60}), and not a table"
+        raise TypeError(f"{said}: pass an array or a data frame with its content.")
+
+    if array.dtype.kind == "V":
+        raise ValueError(
+            f"{name} is an array of records: turn these into columns first, with "
+            "numpy.lib.recfunctions.structured_to_unstructured."
+        )
+
+    refuse_complex(array, name)
+    return _to_float64(array, name)
+
+
+def _refuse_dates(X: Given, name: str) -> None:
+    """Raise if an array or a column of a frame has dates, which are numbers only in a unit."""
+    dtypes: Given = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
+    if not hasattr(dtypes, "__iter__"):
+        dtypes = [getattr(X, "dtype", None)]
+
+    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
+        raise ValueError(
+            f"{name} has dates or durations, which become numbers once you choose a unit and "
+            "an origin: for example (dates - dates.min()) / numpy.timedelta64(1, 'D')."
+        )
+
+
+def _to_float64(array: NDArray[Any], name: str) -> Floats:
+    """Convert an array of other numbers, or of objects, to float64."""
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
+        if isinstance(error, TypeError):
+            raise TypeError(msg) from error
+        raise ValueError(msg) from error
