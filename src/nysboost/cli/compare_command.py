@@ -18,7 +18,7 @@ from nysboost.cli.source import Source, open_source
 from nysboost.compare import methods
 from nysboost.compare.page import WRITTEN as REPORT_FILES
 from nysboost.compare.page import make_writable, publish
-from nysboost.gram.make import check_precomputed
+from nysboost.gram.precomputed import check_precomputed
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, is_sparse
 from nysboost.numerics.messages import format_count, printable

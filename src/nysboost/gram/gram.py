@@ -5,20 +5,18 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from nysboost.gram.landmarks import Landmarks
-from nysboost.kernels import Columns, Evaluator, Kernel
+from nysboost.gram.landmarks import Landmarks, Sample
+from nysboost.kernels import Evaluator, Kernel, make_kernel
 from nysboost.numerics.arrays import (
     Array,
     Indices,
     Selection,
-    as_float,
-    dense,
-    diagonal,
     dtype_name,
     gather,
     in_dtype_of,
@@ -26,17 +24,32 @@ from nysboost.numerics.arrays import (
     is_sparse,
     namespace,
     slices,
-    take,
+    spaced_indices,
     to_host,
 )
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import max_abs, symmetric
-from nysboost.numerics.tolerances import ALIKE, EPS
+from nysboost.numerics.tolerances import ALIKE, EPS, INDEFINITE
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import BlockTask, scan_size
+from nysboost.rows.recognise import scan_rows
 from nysboost.rows.rows import Rows
-from nysboost.rows.sizes import TILE_COLS, TILE_ROWS
+from nysboost.rows.sizes import PROBE_ROWS, TILE_COLS, TILE_ROWS
 from nysboost.rows.views import DroppedRows
+
+SQUARABLE = 1e140  # values below it and above its inverse can be squared and summed in float64
+
+
+ALL_ZERO = (
+    "The kernel matrix is zero, or too small for floating point, where it was looked at, so there "
+    "is nothing to approximate. Check the kernel's parameters and the scale of the data."
+)
+
+
+NOT_FINITE = (
+    "The kernel matrix contains NaN or infinity, though the data do not. "
+    "Scale the data down, or check the kernel's parameters."
+)
 
 COMPARED_ROWS = 32
 """Rows whose kernel values are compared in float32 and float64."""
@@ -270,66 +283,83 @@ class KernelGram(Gram):
         return self
 
 
-class PrecomputedGram(Gram):
-    """A Gram matrix that the user computed, in memory or memory-mapped.
-
-    Its kernel picks columns of rows of G. New rows are kernel values against all n training
-    points, or against the landmarks alone.
-    """
-
-    def __init__(
-        self, rows: Rows, budget: Budget | None = None, counter: EntryCounter | None = None
-    ) -> None:
-        super().__init__(rows, Columns(rows.n), budget, counter)
-
-    def with_rows(self, rows: Rows) -> PrecomputedGram:
-        """Return another matrix of kernel values, counted together with this one."""
-        return PrecomputedGram(rows, self.budget, self.counter)
-
-    def landmarks(self, indices: Indices) -> Landmarks:
-        """Return the columns at `indices` as landmarks."""
-        return Landmarks(indices, None)
-
-    def take(self, rows: Selection, landmarks: Landmarks) -> Array:
-        """Return G[rows, J], read without the other columns, or whole rows if J is as many."""
-        everything = np.arange(self.n)
-        columns = everything
-        if len(landmarks) != self.n:
-            columns = landmarks.columns
-        return self._entries(everything[rows], columns)
-
-    def diag(self, rows: Selection | None = None) -> Array:
-        """Return the diagonal, or its entries at `rows`."""
-        chosen = np.arange(self.n)
-        if rows is not None:
-            chosen = chosen[rows]
-
-        entries = take(diagonal(self._matrix), chosen)
-        return as_float(entries)
-
-    def restrict(self, indices: Indices) -> PrecomputedGram:
-        """Return G[S, S], copied into memory: s² values, however large n is."""
-        return self.with_rows(ArrayRows(self._entries(indices, indices)))
-
-    @property
-    def _matrix(self) -> Array:
-        """G itself."""
-        if isinstance(self.rows, ArrayRows):
-            return self.rows.data
-        return self.rows.take(slice(None))  # dropped rows raise an error
-
-    def _entries(self, rows: Indices, columns: Indices) -> Array:
-        """Return G[rows, columns]."""
-        G = self._matrix
-        if isinstance(G, np.ndarray):
-            return as_float(G[np.ix_(rows, columns)])
-
-        of_rows = take(G, rows)
-        entries = take(of_rows, columns, axis=1)
-        return as_float(dense(entries))
-
-
 def _diagonal(kernel: Kernel, X: Array) -> Array:
     """Return k(x, x) as a column."""
     diagonal = kernel.diag(X)
     return diagonal[:, None]
+
+
+# From data and a kernel to G, checked on a few rows before any work
+
+
+def make_gram(
+    X: Any,
+    kernel: str | Kernel | Callable[..., Array] = "rbf",
+    *,
+    budget: Budget | None = None,
+    corrupted: bool = False,
+    **params: Any,
+) -> Gram:
+    """Turn data X, (n, d), or (n, n) if "precomputed", and a kernel into a Gram matrix.
+
+    `params` are those of a named kernel; a `corrupted` matrix may be indefinite.
+    """
+    if isinstance(kernel, str) and kernel == "precomputed":
+        from nysboost.gram.precomputed import make_precomputed  # which stands on this module
+
+        return make_precomputed(X, budget, params, corrupted=corrupted)
+
+    rows = scan_rows(X)
+    resolved = make_kernel(kernel, **params).resolve(rows)
+    return probe(KernelGram(rows, resolved, budget))
+
+
+def on_other_rows(gram: Gram, X: Any) -> Gram:
+    """Return the Gram matrix of the rows of X under the kernel of `gram`, if it has one."""
+    if not isinstance(gram, KernelGram):
+        raise ValueError(
+            "A precomputed kernel matrix has no kernel values between new rows. Leave X out for "
+            "the rows of the fit, or fit on points with a kernel."
+        )
+
+    rows = scan_rows(X)
+    if rows.n_features != gram.rows.n_features:
+        msg = f"X has {rows.n_features} columns, but the fit had {gram.rows.n_features}."
+        raise ValueError(msg)
+    return gram.with_rows(rows)
+
+
+def probe(gram: Gram) -> Gram:
+    """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
+    spread = spaced_indices(gram.n, PROBE_ROWS)
+    W = Sample.of(gram, spread).matrix
+    gram.counter.count = 0  # the probe is the same for every method
+
+    xp = namespace(W)
+    if not bool(xp.all(xp.isfinite(W))):
+        raise ValueError(NOT_FINITE)
+    refuse_indefinite(xp.linalg.eigvalsh(W))
+
+    # zero on a few rows: zero on all of them, if the diagonal is
+    largest = max_abs(W)
+    if largest != 0 and not 1 / SQUARABLE < largest < SQUARABLE:
+        raise ValueError(
+            f"The kernel has values of {largest:.3g}, whose squares leave the range of floating "
+            "point: scale the data so that they are nearer to 1."
+        )
+    if largest == 0 and max_abs(gram.diag()) == 0:
+        raise ValueError(ALL_ZERO)
+    return gram
+
+
+def refuse_indefinite(eigenvalues: Array) -> None:
+    """Raise if a principal submatrix shows that G is not positive semidefinite."""
+    ends = float(eigenvalues[0]), float(eigenvalues[-1])
+    smallest, largest = sorted(ends)
+
+    if smallest < -INDEFINITE * max(largest, 0.0):
+        raise ValueError(
+            "The kernel is not positive semidefinite: a principal submatrix has eigenvalues from "
+            f"{smallest:.3g} to {largest:.3g}. Nyström approximations need a positive "
+            "semidefinite kernel, such as rbf, laplacian, matern, linear or polynomial."
+        )

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nysboost.kernels.adapters import CallableKernel, Columns, SklearnKernel
-from nysboost.kernels.bandwidth import require_bandwidth
 from nysboost.kernels.base import Evaluator, Kernel
 from nysboost.kernels.metric import Metric
-from nysboost.kernels.products import Anova, Cosine, Linear, Polynomial
-from nysboost.kernels.radial import Gaussian, Laplacian, Matern, Radial
+from nysboost.kernels.products import Anova, Cosine, Laplacian, Linear, Polynomial
+from nysboost.kernels.radial import Gaussian, Matern, Radial, require_bandwidth
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import require_number, require_positive
 from nysboost.numerics.messages import unknown

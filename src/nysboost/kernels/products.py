@@ -1,4 +1,4 @@
-"""Kernels of inner products, and ANOVA kernels: sums of products over features."""
+"""Kernels of inner products, and kernels made of a term for each feature: Laplacian, ANOVA."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from nysboost.kernels import distances
-from nysboost.kernels.bandwidth import number
 from nysboost.kernels.base import Evaluator, Kernel, Mapped, finite
 from nysboost.kernels.metric import Metric
-from nysboost.numerics.arrays import Array, like, namespace
+from nysboost.kernels.radial import Bandwidth, Scaled, number
+from nysboost.numerics.arrays import Array, Floats, apply_in_place, like, namespace
 from nysboost.numerics.checks import require_number, require_positive
 from nysboost.rows.rows import Rows
 
@@ -196,3 +197,49 @@ class Anova(Mapped):
         weights = self.degree * A * K / sums
         term = distances.GaussianTerm(self.gamma)
         return distances.sum_over_points(X, Z, weights, term.slope)
+
+
+@dataclass(frozen=True, repr=False)
+class Laplacian(Scaled):
+    """exp(−‖x−y‖₁ / σ) = exp(−γ‖x−y‖₁), with γ = 1/σ.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    sigma, gamma, metric
+        As in `Gaussian`, but "median" is the median city-block distance, and "scale" is
+        γ = 1 / (d·std X).
+
+    See Also
+    --------
+    Matern : rotation-invariant, with ν = 0.5.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Laplacian(sigma=2.0)(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 1.0]])).round(3)
+    array([[1.   , 0.368]])
+    """
+
+    sigma: Bandwidth = None
+    gamma: Bandwidth = None
+    metric: Metric | None = None
+    power: ClassVar[int] = 1
+
+    def _between(self, X: Array, Y: Array) -> Array:
+        exponents = self._distances(X, Y) * -self._rate()
+        return apply_in_place("exp", exponents)
+
+    def _distances(self, X: Array, Y: Array) -> Array:
+        return distances.cityblock_distances(X, Y)
+
+    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        weights = A * K * self._rate()
+        return distances.sum_over_points(X, Z, weights, namespace(Z).sign)
+
+    def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
+        uniform = ndtr(normals)
+        cauchy: Floats = np.tan(np.pi * (uniform - 0.5))
+        return self._rate() * cauchy

@@ -1,17 +1,17 @@
-"""Kernels of the difference x − y: Gaussian, Laplacian and Matérn."""
+"""Kernels of a distance with a bandwidth: Gaussian and Matérn."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
-from scipy.special import gammaincinv, ndtr
+from scipy.special import gammaincinv
 
 from nysboost.kernels import distances
-from nysboost.kernels.bandwidth import RULES, Bandwidth, Scaled
-from nysboost.kernels.base import Evaluator
+from nysboost.kernels.bandwidth import median_distance, spread_rows, standard_deviation
+from nysboost.kernels.base import Evaluator, Kernel, Mapped
 from nysboost.kernels.distances import SquaredDistances
 from nysboost.kernels.metric import Metric
 from nysboost.numerics.arrays import (
@@ -22,8 +22,124 @@ from nysboost.numerics.arrays import (
     in_float64,
     namespace,
 )
+from nysboost.numerics.checks import require_positive
 from nysboost.numerics.tolerances import SMOOTHED
 from nysboost.rows.rows import Rows
+
+Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
+"""A positive number, or a rule that reads it off the data; None is the kernel's default."""
+
+RULES = ("median", "scale")
+
+RANGES = {"sigma": (1e-150, 1e150), "gamma": (1e-300, 1e300)}
+"""Beyond these the squares of distances in units of σ leave the range of floating point."""
+
+
+class Scaled(Mapped):
+    """A kernel with a bandwidth σ or γ, of which at most one is given, and a metric.
+
+    With neither, γ = 1/d or, where a metric sets the scale, σ = 1. With `power` q the kernel is a
+    function of γ·distance^q, and γ = 1 / (q·σ^q).
+    """
+
+    power: ClassVar[int] = 2
+    sigma: Bandwidth
+    gamma: Bandwidth
+
+    def __post_init__(self) -> None:
+        require_bandwidth("sigma", self.sigma)
+        require_bandwidth("gamma", self.gamma)
+        if self.sigma is not None and self.gamma is not None:
+            given = f"sigma={self.sigma!r} and gamma={self.gamma!r}"
+            raise ValueError(f"Give sigma or gamma, not both: {given} were given.")
+        super().__post_init__()
+
+        # "scale" is about the features, and a metric maps them to something else
+        if self.metric is not None and "scale" in (self.sigma, self.gamma):
+            raise ValueError('Beside a metric the bandwidth is a number or "median", not "scale".')
+
+    def resolve(self, rows: Rows) -> Self:
+        """Return the kernel with γ as a number."""
+        return self._with(sigma=None, gamma=self._gamma_on(rows))
+
+    def _gamma_on(self, rows: Rows) -> float:
+        """Return γ: the number that was given, or the one that a rule reads off the data."""
+        rule = self.sigma or self.gamma
+        if rule == "median":
+            points = self.mapping(rows.template)(spread_rows(rows))
+            return self._gamma_of_spread(median_distance(points, self._distances))
+
+        # scikit-learn's defaults, 1/d and 1/(d · var X)
+        default = 1 / rows.n_features
+        if rule == "scale":
+            sigma = standard_deviation(rows) * self._sigma_of(default)
+            return self._gamma_of_spread(sigma)
+        if rule is None and self.metric is None:
+            return default
+        return self._gamma()
+
+    def _gamma(self) -> float:
+        """Return γ, which must be known by now."""
+        if self.gamma is not None:
+            return number(self, "gamma")
+        if self.sigma is None and self.metric is not None:
+            return self._gamma_of(1.0)
+        return self._gamma_of(number(self, "sigma"))
+
+    def _rate(self) -> float:
+        """Return by what the distances, or their squares, are multiplied: γ unless said."""
+        return self._gamma()
+
+    def _gamma_of(self, sigma: float) -> float:
+        return 1 / (self.power * sigma**self.power)
+
+    def _sigma_of(self, gamma: float) -> float:
+        sigma_to_the_power = 1 / (self.power * gamma)
+        return float(sigma_to_the_power ** (1 / self.power))
+
+    def _gamma_of_spread(self, sigma: float) -> float:
+        """Return γ for a σ found in the data; where all points are equal any bandwidth will do."""
+        sigma = sigma or 1.0
+        require_bandwidth("sigma", sigma)
+        return self._gamma_of(sigma)
+
+    @abstractmethod
+    def _distances(self, X: Array, Y: Array) -> Array:
+        """Return the distances of which σ is the unit, for all pairs of mapped points."""
+
+
+def require_bandwidth(name: str, value: Bandwidth) -> None:
+    """Raise unless the value is a positive number, a rule or None."""
+    if value is None:
+        return
+    if isinstance(value, str):
+        if value not in RULES:
+            msg = f'{name} is a positive number, "median" or "scale", but {value!r} was given.'
+            raise ValueError(msg)
+        return
+
+    require_positive(name, value)
+    smallest, largest = RANGES[name]
+    if not smallest < float(value) < largest:
+        msg = f"{name}={value!r} leaves no digits of a distance: scale the data instead."
+        raise ValueError(msg)
+
+
+def number(kernel: Kernel, name: str) -> float:
+    """Return a parameter that must be a number by now."""
+    value: Any = getattr(kernel, name)
+
+    if isinstance(value, str):
+        raise ValueError(
+            f'{name}="{value}" of {kernel} needs data: pass a number, or fit an estimator, which '
+            "reads it off its data."
+        )
+    if value is None:
+        raise ValueError(
+            f"{kernel} has no {name}, and its default depends on the data: pass a number, or fit "
+            "an estimator, which reads it off its data."
+        )
+    return float(value)
 
 
 class Radial(Scaled):
@@ -98,52 +214,6 @@ class GaussianValues(Evaluator):
     def __call__(self, X: Array, out: Array | None = None) -> Array:
         """Return the kernel values, shape (n, m)."""
         return apply_in_place("exp", self.exponents(X, out))
-
-
-@dataclass(frozen=True, repr=False)
-class Laplacian(Scaled):
-    """exp(−‖x−y‖₁ / σ) = exp(−γ‖x−y‖₁), with γ = 1/σ.
-
-    .. versionadded:: 0.1
-
-    Parameters
-    ----------
-    sigma, gamma, metric
-        As in `Gaussian`, but "median" is the median city-block distance, and "scale" is
-        γ = 1 / (d·std X).
-
-    See Also
-    --------
-    Matern : rotation-invariant, with ν = 0.5.
-
-    Examples
-    --------
-    >>> import numpy as np, nysboost as nb
-    >>> nb.Laplacian(sigma=2.0)(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 1.0]])).round(3)
-    array([[1.   , 0.368]])
-    """
-
-    sigma: Bandwidth = None
-    gamma: Bandwidth = None
-    metric: Metric | None = None
-    power: ClassVar[int] = 1
-
-    def _between(self, X: Array, Y: Array) -> Array:
-        exponents = self._distances(X, Y) * -self._rate()
-        return apply_in_place("exp", exponents)
-
-    def _distances(self, X: Array, Y: Array) -> Array:
-        return distances.cityblock_distances(X, Y)
-
-    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        weights = A * K * self._rate()
-        return distances.sum_over_points(X, Z, weights, namespace(Z).sign)
-
-    def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
-        """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
-        uniform = ndtr(normals)
-        cauchy: Floats = np.tan(np.pi * (uniform - 0.5))
-        return self._rate() * cauchy
 
 
 @dataclass(frozen=True, repr=False)
