@@ -15,7 +15,7 @@ from nysboost.features.feature_map import (
 )
 from nysboost.gram import make_gram
 from nysboost.numerics.checks import Budget
-from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.rows import ArrayRows
 
 
 def a_map(case="Gaussian", rotated=False):

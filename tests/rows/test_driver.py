@@ -15,7 +15,8 @@ from nysboost.numerics.arrays import gather
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.threads import usable_threads
 from nysboost.rows import recognise
-from nysboost.rows.driver import BlockTask, Cost, PairTask, Plan, Task, in_order, run_blocks
+from nysboost.rows.driver import BlockTask, Cost, Plan, Task, in_order, run_blocks
+from nysboost.rows.pairs import PairTask
 
 pytestmark = pytest.mark.usefixtures("_in_this_thread")
 rows = st.integers(1, 10**7)

@@ -24,9 +24,9 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.linalg import spectrum, triangular_factor
 from nysboost.numerics.tolerances import ROUNDING
-from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.driver import BlockFunction, BlockTask, Merge, PairTask, Shared, Task
-from nysboost.rows.rows import Rows
+from nysboost.rows.driver import BlockFunction, BlockTask, Merge, Shared, Task
+from nysboost.rows.pairs import PairTask
+from nysboost.rows.rows import ArrayRows, Rows
 
 R = TypeVar("R")
 

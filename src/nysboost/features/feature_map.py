@@ -33,9 +33,8 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import norms, triangular_inverse
 from nysboost.numerics.tolerances import JITTER, ROUNDING
-from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.recognise import make_stream
-from nysboost.rows.rows import RowStream
+from nysboost.rows.rows import ArrayRows, RowStream
 
 Encoder: TypeAlias = Callable[[TableLike], TableLike]
 """What makes numbers of a table of the user's, and leaves numbers as they are."""

@@ -30,10 +30,9 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import max_abs, symmetric
 from nysboost.numerics.tolerances import ALIKE, EPS, INDEFINITE
-from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import BlockTask, scan_size
 from nysboost.rows.recognise import scan_rows
-from nysboost.rows.rows import Rows
+from nysboost.rows.rows import ArrayRows, Rows
 from nysboost.rows.sizes import PROBE_ROWS, TILE_COLS, TILE_ROWS
 from nysboost.rows.views import DroppedRows
 

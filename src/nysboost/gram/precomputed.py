@@ -25,9 +25,8 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import max_abs
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE
-from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.recognise import scan_rows
-from nysboost.rows.rows import Rows
+from nysboost.rows.rows import ArrayRows, Rows
 from nysboost.rows.stored_rows import StoredRows
 
 

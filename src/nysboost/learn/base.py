@@ -43,8 +43,9 @@ from nysboost.numerics.progress import current
 from nysboost.numerics.threads import limit_threads, threads_of_samples
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.recognise import make_rows
-from nysboost.rows.rows import Rows, RowsView
+from nysboost.rows.rows import Rows
 from nysboost.rows.sizes import PROBE_ROWS
+from nysboost.rows.views import RowsView
 from nysboost.tables.piecewise import with_codes
 from nysboost.tables.rows import fit_rows, new_rows
 

@@ -23,7 +23,7 @@ from nysboost.methods.method_constants import FALL_OF_RIDGE, OVERSAMPLING
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.tolerances import EPS, ROUNDING
-from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.rows import ArrayRows
 
 
 @dataclass(frozen=True, eq=False)

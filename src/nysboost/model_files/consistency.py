@@ -31,7 +31,7 @@ from nysboost.model_files.description import Saved, is_of, require
 from nysboost.numerics.arrays import Array, is_array, is_sparse
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.tree import Tree
-from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.rows import ArrayRows
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import Column
 from nysboost.tables.dates import CYCLES

@@ -37,9 +37,8 @@ from nysboost.model_files.description import (
 )
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.tree import Tree
-from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.dask_rows import DaskRows
-from nysboost.rows.rows import Rows
+from nysboost.rows.rows import ArrayRows, Rows
 from nysboost.rows.stored_rows import StoredRows
 from nysboost.rows.views import DroppedRows, EncodedRows
 from nysboost.settings import Settings

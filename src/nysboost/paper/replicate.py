@@ -24,7 +24,7 @@ from nysboost.methods.adaptive import adaptive
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.paper.datasets import Points
 from nysboost.paper.presets import Preset, Reading
-from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.rows import ArrayRows
 from nysboost.settings import Settings
 from nysboost.user_error import UserError
 

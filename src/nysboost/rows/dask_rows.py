@@ -36,11 +36,11 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.checks import refuse_empty, refuse_unequal, refuse_wrong_shape
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import limit_threads
-from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.driver import Merge, PairTask, Result, Task
+from nysboost.rows.driver import Merge, Result, Task
 from nysboost.rows.groups import GroupedBlock, GroupFunction, apply_to_groups
 from nysboost.rows.lazy import Delayed, LazyTable, as_node, delayed_parts
-from nysboost.rows.rows import Rows
+from nysboost.rows.pairs import PairTask
+from nysboost.rows.rows import ArrayRows, Rows
 
 T = TypeVar("T")
 Item = TypeVar("Item")

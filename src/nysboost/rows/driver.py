@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from nysboost.numerics.arrays import Array, Floats, is_numpy, slices, take
+from nysboost.numerics.arrays import Array, empty, namespace, slices
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import mark_worker_thread, one_blas_thread, usable_threads
-from nysboost.rows.sizes import ENDLESS, SCAN_BYTES, TILE_COLS, TILE_ROWS, WAITING
+from nysboost.rows.sizes import ENDLESS, SCAN_BYTES, WAITING
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -244,66 +244,118 @@ class BlockTask(Task):
         return Plan(self.size, self.size)
 
 
-@dataclass(frozen=True, eq=False)
-class PairTask(ABC):
-    """What a pass over all pairs of rows does to each tile of the n×n matrix of pairs.
+# Where results go
+
+
+class Output(ABC):
+    """A table of `n_columns` features like `template`, written once and in order.
+
+    The rows are written piece by piece: `room` gives an array, which the caller fills, and `write`
+    takes it. `begin` comes before, and either `finish` or `abandon` at the end.
 
     Attributes
     ----------
-    size : int
-        Rows that are loaded together.
-    budget : Budget
-        Threads of the pass.
+    in_memory : bool
+        Whether the rows take no memory beyond what the caller holds already.
+    written : int
+        Number of rows that were written so far.
     """
 
-    size: int
-    budget: Budget
+    in_memory: bool = False
+
+    def __init__(self, n_columns: int, template: Array) -> None:
+        self.n_columns = n_columns
+        self.template = template
+        self.written = 0
 
     @abstractmethod
-    def load(self, block: Array, *aligned: Array) -> tuple[Array, ...]:
-        """Return what tiles need of a block: arrays of as many rows."""
+    def begin(self) -> None:
+        """Make ready, and raise here if the result has no place."""
+
+    def room(self, count: int) -> Array:
+        """Return an array for the next `count` rows, to be filled."""
+        return empty((count, self.n_columns), self.template)
+
+    def write(self, rows: Array) -> None:
+        """Write the next rows: the array that `room` returned, filled."""
+        self._put(rows)
+        self.written += rows.shape[0]
 
     @abstractmethod
-    def evaluate(self, upper: list[Array], lower: list[Array]) -> Floats:
-        """Return the result for a tile, from what was loaded of its rows and of its columns."""
+    def _put(self, rows: Array) -> None:
+        """Store rows behind those that were written before."""
 
-    def run(self, upper: tuple[Array, ...], lower: tuple[Array, ...]) -> Iterator[Floats]:
-        """Yield the results of all tiles of two blocks, or of one with itself."""
+    @abstractmethod
+    def finish(self) -> Array:
+        """Return the result, now that all rows are there."""
 
-        def work(at: PairSlices) -> Floats:
-            rows = [take(part, at.rows) for part in upper]
-            columns = [take(part, at.columns) for part in lower]
-            return at.times * self.evaluate(rows, columns)
-
-        n_rows = upper[0].shape[0]
-        n_columns = lower[0].shape[0]
-        tiles = list(_tiles(n_rows, n_columns, same=upper is lower))
-
-        # other libraries have threads of their own
-        threads = 1
-        if len(tiles) > 1 and is_numpy(upper[0]):
-            threads = usable_threads(self.budget)
-        return in_order(work, tiles, threads)
+    @abstractmethod
+    def abandon(self) -> None:
+        """Remove or mark an incomplete result; this is called while an error is handled."""
 
 
-@dataclass(frozen=True)
-class PairSlices:
-    """Rows and columns of a tile of pairs; `times` is 2 if its mirror image counts too."""
+class GrowingOutput(Output):
+    """A new array for as many rows as will come."""
 
-    rows: slice
-    columns: slice
-    times: int
+    def __init__(self, n_columns: int, template: Array) -> None:
+        super().__init__(n_columns, template)
+        self._parts: list[Array] = []
+
+    def begin(self) -> None:
+        """Nothing has to be ready."""
+
+    def _put(self, rows: Array) -> None:
+        self._parts.append(rows)
+
+    def finish(self) -> Array:
+        """Return all rows in one array."""
+        return namespace(*self._parts).concat(self._parts)
+
+    def abandon(self) -> None:
+        """Nobody has the incomplete result."""
 
 
-def _tiles(n_rows: int, n_columns: int, *, same: bool) -> Iterator[PairSlices]:
-    """Cut a matrix into tiles, or its upper triangle if rows and columns are the `same`."""
-    for rows in slices(0, n_rows, TILE_ROWS):
-        first_column = 0
+class ArrayOutput(Output):
+    """An array that is filled where it lies; rows that are not reached become NaN."""
 
-        # a tile on the diagonal, which has no mirror image
-        if same:
-            yield PairSlices(rows, rows, times=1)
-            first_column = rows.stop
+    in_memory = True
 
-        for columns in slices(first_column, n_columns, TILE_COLS):
-            yield PairSlices(rows, columns, times=2)
+    def __init__(self, out: Array, n_columns: int, template: Array) -> None:
+        super().__init__(n_columns, template)
+        self.out = out
+
+    def begin(self) -> None:
+        """Nothing has to be ready."""
+
+    def room(self, count: int) -> Array:
+        """Return the next rows of the array itself."""
+        stop = self.written + count
+        refuse_more_rows(stop, self.out)
+        return self.out[self.written : stop, :]
+
+    def _put(self, rows: Array) -> None:
+        """Nothing has to be stored: the rows were filled where they lie."""
+
+    def finish(self) -> Array:
+        """Return the array, if it is full."""
+        refuse_fewer_rows(self.written, self.out)
+        return self.out
+
+    def abandon(self) -> None:
+        """Set the rows that were not reached to NaN."""
+        self.out[self.written :, :] = float("nan")
+
+
+def refuse_more_rows(stop: int, out: Array) -> None:
+    """Raise if rows up to `stop` do not fit in an array."""
+    if stop > out.shape[0]:
+        raise ValueError(f"out has {out.shape[0]} rows, but there are more rows of X than that.")
+
+
+def refuse_fewer_rows(written: int, out: Array) -> None:
+    """Raise if an array has room for more rows than were written."""
+    if written < out.shape[0]:
+        raise ValueError(
+            f"X ended after {written} rows, but out has {out.shape[0]}: the rest of it has been "
+            "set to NaN."
+        )

@@ -1,10 +1,9 @@
-"""Where features go: a new array, one that the user has made, a store, or a file."""
+"""Where a user wants features: an array that he has made, a store, or a file."""
 
 from __future__ import annotations
 
 import os
 import sys
-from abc import ABC, abstractmethod
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,13 +14,12 @@ from nysboost.numerics.arrays import (
     Array,
     describe_location,
     dtype_name,
-    empty,
     find_map,
-    namespace,
     release_pages,
     to_host,
 )
 from nysboost.rows import files
+from nysboost.rows.driver import ArrayOutput, Output, refuse_fewer_rows, refuse_more_rows
 from nysboost.rows.files import is_hdf5, refuse_full_disk
 
 MARKED_ROWS = 4096  # marked at a time: many writes are slow, and all rows might not fit
@@ -30,81 +28,10 @@ Store: TypeAlias = Any
 """An HDF5 or Zarr array, or anything else with a shape, a dtype, chunks and slices."""
 
 
-class Output(ABC):
-    """A table of `n_columns` features like `template`, written once and in order.
+class MappedOutput(ArrayOutput):
+    """A memory map that is filled where it lies, and whose pages go to the file."""
 
-    The rows are written piece by piece: `room` gives an array, which the caller fills, and `write`
-    takes it. `begin` comes before, and either `finish` or `abandon` at the end.
-
-    Attributes
-    ----------
-    in_memory : bool
-        Whether the rows take no memory beyond what the caller holds already.
-    written : int
-        Number of rows that were written so far.
-    """
-
-    in_memory: bool = False
-
-    def __init__(self, n_columns: int, template: Array) -> None:
-        self.n_columns = n_columns
-        self.template = template
-        self.written = 0
-
-    @abstractmethod
-    def begin(self) -> None:
-        """Make ready, and raise here if the result has no place."""
-
-    def room(self, count: int) -> Array:
-        """Return an array for the next `count` rows, to be filled."""
-        return empty((count, self.n_columns), self.template)
-
-    def write(self, rows: Array) -> None:
-        """Write the next rows: the array that `room` returned, filled."""
-        self._put(rows)
-        self.written += rows.shape[0]
-
-    @abstractmethod
-    def _put(self, rows: Array) -> None:
-        """Store rows behind those that were written before."""
-
-    @abstractmethod
-    def finish(self) -> Array:
-        """Return the result, now that all rows are there."""
-
-    @abstractmethod
-    def abandon(self) -> None:
-        """Remove or mark an incomplete result; this is called while an error is handled."""
-
-
-class GrowingOutput(Output):
-    """A new array for as many rows as will come."""
-
-    def __init__(self, n_columns: int, template: Array) -> None:
-        super().__init__(n_columns, template)
-        self._parts: list[Array] = []
-
-    def begin(self) -> None:
-        """Nothing has to be ready."""
-
-    def _put(self, rows: Array) -> None:
-        self._parts.append(rows)
-
-    def finish(self) -> Array:
-        """Return all rows in one array."""
-        return namespace(*self._parts).concat(self._parts)
-
-    def abandon(self) -> None:
-        """Nobody has the incomplete result."""
-
-
-class ArrayOutput(Output):
-    """An array that is filled where it lies; rows that are not reached become NaN."""
-
-    def __init__(self, out: Array, n_columns: int, template: Array) -> None:
-        super().__init__(n_columns, template)
-        self.out = out
-        self.in_memory = find_map(out) is None
+    in_memory = False
 
     def begin(self) -> None:
         """Claim the disk space of a memory map: a full disk would end the process later."""
@@ -117,23 +44,8 @@ class ArrayOutput(Output):
             with path.open("r+b") as handle:
                 files.reserve(handle.fileno(), path.stat().st_size, path)
 
-    def room(self, count: int) -> Array:
-        """Return the next rows of the array itself."""
-        stop = self.written + count
-        _refuse_more_rows(stop, self.out)
-        return self.out[self.written : stop, :]
-
     def _put(self, rows: Array) -> None:
         release_pages(rows)
-
-    def finish(self) -> Array:
-        """Return the array, if it is full."""
-        _refuse_fewer_rows(self.written, self.out)
-        return self.out
-
-    def abandon(self) -> None:
-        """Set the rows that were not reached to NaN."""
-        self.out[self.written :, :] = float("nan")
 
 
 class StoreOutput(Output):
@@ -152,7 +64,7 @@ class StoreOutput(Output):
 
     def room(self, count: int) -> Array:
         """Return an array in memory, which is copied to the store when it is full."""
-        _refuse_more_rows(self.written + count, self.out)
+        refuse_more_rows(self.written + count, self.out)
         return super().room(count)
 
     def _put(self, rows: Array) -> None:
@@ -176,7 +88,7 @@ class StoreOutput(Output):
 
     def finish(self) -> Array:
         """Return the store, if it is full."""
-        _refuse_fewer_rows(self.written, self.out)
+        refuse_fewer_rows(self.written, self.out)
         filled: Array = self.out
         return filled
 
@@ -187,19 +99,6 @@ class StoreOutput(Output):
         with suppress(Exception):  # the first error is the one to be shown
             for start in range(self.written, self.out.shape[0], MARKED_ROWS):
                 self.out[start : start + MARKED_ROWS, :] = float("nan")
-
-
-def _refuse_more_rows(stop: int, out: Store) -> None:
-    if stop > out.shape[0]:
-        raise ValueError(f"out has {out.shape[0]} rows, but there are more rows of X than that.")
-
-
-def _refuse_fewer_rows(written: int, out: Store) -> None:
-    if written < out.shape[0]:
-        raise ValueError(
-            f"X ended after {written} rows, but out has {out.shape[0]}: the rest of it has been "
-            "set to NaN."
-        )
 
 
 class NpyOutput(Output):
@@ -269,15 +168,10 @@ class NpyOutput(Output):
             self._opened.__exit__(*sys.exc_info())
 
 
-def make_output(out: Store | None, n: int | None, n_columns: int, template: Array) -> Output:
-    """Turn `out`, None, an array, a store or a .npy path, into an output; n may be None."""
+def make_output(out: Store, n: int | None, n_columns: int, template: Array) -> Output:
+    """Turn `out`, an array, a store or a .npy path, into an output; n may be None."""
     if isinstance(out, str | os.PathLike):
         return _make_file(Path(out), n, n_columns, template)
-    if out is None:
-        if n is None:
-            return GrowingOutput(n_columns, template)
-        new = empty((n, n_columns), template)
-        return ArrayOutput(new, n_columns, template)
 
     _refuse_unfit(out, n, n_columns, template)
     if hasattr(out, "chunks"):
@@ -292,6 +186,8 @@ def make_output(out: Store | None, n: int | None, n_columns: int, template: Arra
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
         raise ValueError(msg)
+    if find_map(out) is not None:
+        return MappedOutput(out, n_columns, template)
     return ArrayOutput(out, n_columns, template)
 
 

@@ -27,12 +27,11 @@ from nysboost.numerics.checks import (
     to_numbers,
 )
 from nysboost.numerics.linalg import column_sizes
-from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.dask_rows import DaskRows, recognise_dask
 from nysboost.rows.dask_survey import survey_rows
 from nysboost.rows.driver import scan_size
 from nysboost.rows.iterated_rows import IteratedRows
-from nysboost.rows.rows import Rows, RowStream
+from nysboost.rows.rows import ArrayRows, Rows, RowStream
 from nysboost.rows.sizes import MEDIAN_ROWS, PROBE_ROWS
 from nysboost.rows.stored_rows import StoredRows
 

@@ -10,7 +10,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TypeVar
 
 import numpy as np
@@ -23,12 +23,26 @@ from nysboost.numerics.arrays import (
     as_float,
     convert_like,
     dense,
+    empty,
+    find_map,
+    is_sparse,
+    release_pages,
     slices,
     stack_tables,
     take,
 )
 from nysboost.numerics.checks import refuse_non_finite, refuse_unequal
-from nysboost.rows.driver import BlockFunction, Merge, PairTask, Plan, Result, Task, run_blocks
+from nysboost.rows.driver import (
+    ArrayOutput,
+    BlockFunction,
+    GrowingOutput,
+    Merge,
+    Output,
+    Plan,
+    Result,
+    Task,
+    run_blocks,
+)
 from nysboost.rows.groups import (
     GroupedBlock,
     GroupFunction,
@@ -36,8 +50,9 @@ from nysboost.rows.groups import (
     cut_blocks,
     sort_by_group,
 )
-from nysboost.rows.outputs import Output, make_output
-from nysboost.rows.sizes import ENDLESS
+from nysboost.rows.outputs import make_output
+from nysboost.rows.pairs import PairTask
+from nysboost.rows.sizes import ENDLESS, TAKEN_ROWS
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -130,7 +145,7 @@ class RowStream(ABC):
         if self.shares_memory(out):
             raise ValueError("out shares memory with X: pass an array with its own memory.")
 
-        output = make_output(out, self.n, columns, dense(self.template))
+        output = self._output(columns, out)
 
         # pieces are held only where rows or results go through files
         in_memory = self.in_memory and output.in_memory
@@ -143,6 +158,15 @@ class RowStream(ABC):
         except BaseException:
             output.abandon()
             raise
+
+    def _output(self, columns: int, out: object) -> Output:
+        """Return where results of so many columns go: `out`, or a new array if it is None."""
+        template = dense(self.template)
+        if out is not None:
+            return make_output(out, self.n, columns, template)
+        if self.n is None:
+            return GrowingOutput(columns, template)
+        return ArrayOutput(empty((self.n, columns), template), columns, template)
 
     def _fill(self, output: Output, ready: _PreparedTask, plan: Plan) -> None:
         """Write the task's results to an output, piece by piece."""
@@ -194,6 +218,8 @@ class Rows(RowStream):
 
     def only(self, indices: Indices) -> Rows:
         """Return the rows at `indices` as a table, whose rows are read when they are needed."""
+        from nysboost.rows.views import SelectedRows  # which stands on this module
+
         return SelectedRows(self, indices)
 
     def count(self) -> Rows:
@@ -226,24 +252,7 @@ class Rows(RowStream):
 
     def fold_pairs(self, task: PairTask, *aligned: Array) -> Floats:
         """Return the sum of the task's results for all tiles of the n×n matrix of pairs of rows."""
-        return reduce(operator.add, self._tiles(task, aligned))
-
-    def _tiles(self, task: PairTask, aligned: Sequence[Array]) -> Iterator[Floats]:
-        """Yield the task's results for the tiles on and above the diagonal, strip by strip."""
-        for strip in slices(0, self.n, task.size):
-            # a strip with itself
-            upper = self._load(task, strip, aligned)
-            yield from task.run(upper, upper)
-
-            # and with all rows behind it
-            for part in slices(strip.stop, self.n, task.size):
-                yield from task.run(upper, self._load(task, part, aligned))
-
-    def _load(self, task: PairTask, at: slice, aligned: Sequence[Array]) -> tuple[Array, ...]:
-        """Return what a task over pairs needs of some rows."""
-        block = convert_like(self.template, as_float(self.take(at)))
-        others = [other[at, ...] for other in aligned]
-        return task.load(block, *others)
+        return reduce(operator.add, task.run_all(self, aligned))
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,68 +287,97 @@ class _PreparedTask:
         return run_blocks(work, piece.shape[0], plan)
 
 
-# Views
+# Rows that are in memory, or look like it
 
 
 @dataclass(frozen=True, eq=False)
-class RowsView(Rows):
-    """Another table, seen differently: a subclass overrides what differs."""
+class ArrayRows(Rows):
+    """Rows of an array, of a CSR matrix or of a memory map.
 
-    rows: Rows
+    Attributes
+    ----------
+    data : array of shape (n, d)
+        The table. Pages of a memory map are released after they were read.
+    held : pair of ndarray of shape (s,) and array of shape (s, d), or None
+        Of a table on disk or on a cluster: the numbers of some rows, rising, and these rows.
+    """
 
-    @property
+    data: Array
+    sizes: Floats | None = None
+    held: tuple[Indices, Array] | None = None
+
+    def __deepcopy__(self, memo: object) -> ArrayRows:
+        return self  # rows are read, never changed
+
+    # cached, because a store may be closed when a model is saved
+    @cached_property
     def n(self) -> int:
         """Number of rows."""
-        return self.rows.n
+        return int(self.data.shape[0])
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Number of columns."""
-        return self.rows.n_features
+        return int(self.data.shape[1])
 
     @property
     def numbers_per_row(self) -> int:
-        """Numbers that a row takes in memory."""
-        return self.rows.numbers_per_row
+        """Numbers that a row takes; the mean over all rows of a sparse matrix."""
+        if not is_sparse(self.data):
+            return self.n_features
+        n_values = int(self.data.nnz)
+        values_per_row = -(-n_values // max(1, self.n))
+        return 2 * values_per_row
 
-    @property
+    @cached_property
     def template(self) -> Array:
-        """One row in floating point."""
-        return self.rows.template
+        """The first row, in floating point."""
+        return self.take(slice(0, 1))
 
-    @property
+    @cached_property
     def in_memory(self) -> bool:
-        """Whether the rows of the other table take no memory of their own."""
-        return self.rows.in_memory
-
-    def take(self, indices: Selection) -> Array:
-        """Return the rows at `indices`."""
-        return self.rows.take(indices)
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order."""
-        return self.rows.pieces(size)
+        """Whether it is no memory map."""
+        return find_map(self.data) is None
 
     def shares_memory(self, array: object) -> bool:
-        """Whether writing to the array would change the other table."""
-        return self.rows.shares_memory(array)
-
-
-@dataclass(frozen=True, eq=False)
-class SelectedRows(RowsView):
-    """Some rows of a table, in any order, which are taken when they are needed."""
-
-    indices: Indices
-
-    @property
-    def n(self) -> int:
-        """Number of rows that are selected."""
-        return len(self.indices)
+        """Whether both are NumPy arrays with bytes in common."""
+        if not isinstance(self.data, np.ndarray) or not isinstance(array, np.ndarray):
+            return False
+        return np.may_share_memory(self.data, array)
 
     def take(self, indices: Selection) -> Array:
-        """Return rows by their positions among the selected ones."""
-        return self.rows.take(self.indices[indices])
+        """Return the rows at `indices` in floating point; of a memory map, some at a time."""
+        if self.in_memory or isinstance(indices, slice) or len(indices) <= TAKEN_ROWS:
+            return as_float(take(self.data, indices))
+
+        parts = []
+        for at in slices(0, len(indices), TAKEN_ROWS):
+            # each row may lie on a page of its own
+            parts.append(as_float(self.data[indices[at]]))
+            release_pages(self.data)
+        return np.concatenate(parts)
 
     def pieces(self, size: int) -> Iterator[Array]:
-        """Read the selected rows once, in order."""
-        return (self.take(at) for at in slices(0, self.n, size))
+        """Read all rows once, in order, and release the pages of each piece."""
+        if size >= self.n:
+            yield self.data
+            release_pages(self.data)
+            return
+
+        for at in slices(0, self.n, size):
+            piece = self.data[at]
+            yield piece
+            release_pages(piece)
+
+    def take_held(self, indices: Indices) -> Array | None:
+        """Return the rows at `indices` if all of them are held, else None."""
+        if self.held is None:
+            return None
+
+        # where a row would stand among those held, and whether it does
+        known, rows = self.held
+        places = np.searchsorted(known, indices)
+        places = np.minimum(places, len(known) - 1)
+        if not np.array_equal(known[places], indices):
+            return None
+        return take(rows, places)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from nysboost.numerics.arrays import Array, Indices, Selection, as_float, slices
-from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import scan_size
+from nysboost.rows.rows import ArrayRows
 from nysboost.rows.sizes import FEW_ROWS, STORED_ROWS
 
 

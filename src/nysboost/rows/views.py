@@ -1,4 +1,4 @@
-"""Rows that are encoded as they are read, and the placeholder of rows that were not saved."""
+"""Another look at rows: some of them, encoded ones, and those that were not saved."""
 
 from __future__ import annotations
 
@@ -7,8 +7,72 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
-from nysboost.numerics.arrays import Array, Indices, Selection, as_float
-from nysboost.rows.rows import Rows, RowsView
+from nysboost.numerics.arrays import Array, Indices, Selection, as_float, slices
+from nysboost.rows.rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class RowsView(Rows):
+    """Another table, seen differently: a subclass overrides what differs."""
+
+    rows: Rows
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.rows.n
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.rows.n_features
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return self.rows.numbers_per_row
+
+    @property
+    def template(self) -> Array:
+        """One row in floating point."""
+        return self.rows.template
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows of the other table take no memory of their own."""
+        return self.rows.in_memory
+
+    def take(self, indices: Selection) -> Array:
+        """Return the rows at `indices`."""
+        return self.rows.take(indices)
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read all rows once, in order."""
+        return self.rows.pieces(size)
+
+    def shares_memory(self, array: object) -> bool:
+        """Whether writing to the array would change the other table."""
+        return self.rows.shares_memory(array)
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedRows(RowsView):
+    """Some rows of a table, in any order, which are taken when they are needed."""
+
+    indices: Indices
+
+    @property
+    def n(self) -> int:
+        """Number of rows that are selected."""
+        return len(self.indices)
+
+    def take(self, indices: Selection) -> Array:
+        """Return rows by their positions among the selected ones."""
+        return self.rows.take(self.indices[indices])
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read the selected rows once, in order."""
+        return (self.take(at) for at in slices(0, self.n, size))
 
 
 @dataclass(frozen=True, eq=False)

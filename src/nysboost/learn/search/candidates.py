@@ -21,7 +21,7 @@ from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take
 from nysboost.numerics.descent import anneal
 from nysboost.numerics.kmeans import FEW_ITER, clusters
 from nysboost.numerics.progress import Progress
-from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.rows import ArrayRows
 
 METRICS = {"one": "one scale", "each": "a scale per feature", "full": "full metric"}
 """Names of a metric's shapes in reports."""

@@ -18,8 +18,7 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.tree import Tree
-from nysboost.rows.array_rows import ArrayRows
-from nysboost.rows.rows import Rows
+from nysboost.rows.rows import ArrayRows, Rows
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 SAMPLE_SHARE = 4

@@ -42,9 +42,8 @@ from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import one_blas_thread, usable_threads
 from nysboost.numerics.tree import Tree
-from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import BlockTask, Task, in_order
-from nysboost.rows.rows import Rows
+from nysboost.rows.rows import ArrayRows, Rows
 from nysboost.rows.sizes import SCAN_BYTES
 
 BLOCK = 256
