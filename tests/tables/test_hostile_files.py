@@ -11,6 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
 
 import nysboost as nb
 from nysboost.tables.files import join_tables, open_table
@@ -90,6 +92,62 @@ def test_a_sparse_file_is_made_dense_where_memory_allows_it(tmp_path):
     (tmp_path / "t.libsvm").write_text("1 2147483646:1\n")
     with pytest.raises(TableError, match="has 2,147,483,646 columns"):
         open_table(tmp_path / "t.libsvm")
+
+
+READ_SPARSE = """
+import resource, sys
+import nysboost.cli.commands, pyarrow.dataset, sklearn.datasets
+from nysboost.tables.files import open_table
+from nysboost.user_error import TableError
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+said = ""
+try:
+    file = open_table(sys.argv[1], max_memory=sys.argv[2])
+    for block in file.batches(file.names): pass
+except TableError as error:
+    said = str(error)
+taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(taken // 1000, said)
+"""
+
+
+@pytest.mark.parametrize("filled", [40, 2000])
+def test_a_sparse_file_keeps_to_the_memory_allowed_or_is_refused(filled, tmp_path):
+    """3,000 rows of 20,000 columns would take 480 MB as a dense table."""
+    rng = np.random.default_rng(0)
+    path = tmp_path / "t.libsvm"
+    columns = np.sort(rng.choice(20_000, size=(30, filled)), axis=1) + 1
+    lines = [" ".join(f"{j}:1.5" for j in np.unique(row)) for row in columns]
+    path.write_text(
+        "".join(f"{i % 2} {lines[i % 30]}\n" for i in range(3000 if filled == 40 else 900))
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", READ_SPARSE, path, "20MB"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    taken, _, said = run.stdout.partition(" ")
+    assert int(taken) < 20
+    if filled == 40:
+        assert said == "\n"
+    else:
+        assert "numbers, which take" in said
+        assert "but 20 MB are allowed" in said
+
+
+def test_labels_of_a_sparse_file_are_learned_without_a_dense_table(tmp_path, command):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((100, 2000)) < 0.005, 1.0, 0.0)
+    X[:, 0] = rng.normal(size=100)
+    X[0, -1] = 1.0
+    dump_svmlight_file(X, X[:, 0] > 0, str(tmp_path / "t.libsvm"))
+    file = open_table(tmp_path / "t.libsvm", max_memory="10MB")
+    assert sparse.issparse(file.data)
+    np.testing.assert_array_equal(file.beside("label"), X[:, 0] > 0)
+    fit = ("--target", "label", "--components", "20", "--max-memory", "10MB")
+    status, said, _ = command("fit", tmp_path / "t.libsvm", "--out", tmp_path / "m", *fit)
+    assert status == 0
+    assert "NystroemClassifier" in said
+    assert "columns: 2000" in said
 
 
 LARGE = [2**60, 2**60 + 1]

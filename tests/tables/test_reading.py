@@ -3,18 +3,20 @@
 import bz2
 import datetime as dt
 import gzip
+import io
 import json
 import lzma
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
 from nysboost.tables.categories import plain
 from nysboost.tables.dates import as_seconds, as_span
-from nysboost.tables.files import join_tables, open_table
+from nysboost.tables.files import join_tables, open_table, without_index
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import TextFormat
 from nysboost.user_error import TableError
@@ -330,11 +332,63 @@ def test_a_schema_says_how_a_part_of_a_file_is_read(tmp_path):
     assert part.to_pydict() == {"x": [1234.0], "code": ["7"], "y": [2.0]}
 
 
-def test_columns_without_names_get_some_where_there_are_several(tmp_path):
+UNNAMED = {
+    "in the middle": ("a,,y\n1,5,2\n3,7,4\n", "column 1", [5, 7]),
+    "at the end": ("a,y,\n1,2,0\n3,4,1\n", "column 2", [0, 1]),
+    "at the beginning": (",a,y\n5,1,2\n7,3,4\n", "column 0", [5, 7]),
+    "called by pandas": ("Unnamed: 0,a,y\n5,1,2\n7,3,4\n", "Unnamed: 0", [5, 7]),
+    "several": ("a,,,y\n1,5,x,2\n3,7,y,4\n", "column 1", [5, 7]),
+}
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx", "parquet"])
+@pytest.mark.parametrize("what", UNNAMED)
+def test_a_column_without_a_name_is_kept_and_gets_one(what, form, tmp_path):
+    text, name, values = UNNAMED[what]
+    titles, *rows = [line.split(",") for line in text.splitlines()]
+    cells = [[int(cell) if cell.isdigit() else cell for cell in row] for row in rows]
+    path = tmp_path / f"t.{form}"
+    if form == "csv":
+        path.write_text(text)
+    elif form == "xlsx":
+        pd.DataFrame([titles, *cells]).to_excel(path, index=False, header=False)
+    else:  # as pandas reads the text
+        pd.read_csv(io.StringIO(text)).to_parquet(path)
+        name = name.replace("column ", "Unnamed: ")
+    file = open_table(path)
+    assert name in without_index(file)
+    assert read_whole(file).column(name).to_pylist() == values
+    said = "without a name are called 'column " in " ".join(file.notes)
+    assert said == name.startswith("column")
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx", "parquet"])
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("title", ["", "Unnamed: 0"])
+def test_a_first_column_that_counts_rows_is_an_index(title, start, form, tmp_path):
+    frame = pd.DataFrame({title: range(start, start + 9), "a": np.arange(9.0)[::-1]})
+    path = tmp_path / f"t.{form}"
+    write = {"csv": frame.to_csv, "xlsx": frame.to_excel, "parquet": frame.to_parquet}
+    write[form](path, index=False)
+    file = open_table(path)
+    assert without_index(file) == ("a",)
+    assert any(note.startswith(f"The index of {path}") for note in file.notes)
+
+
+def test_a_column_without_a_name_that_a_model_was_fitted_on_is_no_index(tmp_path):
+    (tmp_path / "t.csv").write_text(",a\n5,1.5\n8,2.5\n")
+    schema = Schema.of(read(tmp_path / "t.csv")[0])
+    (tmp_path / "t.csv").write_text(",a\n0,1.5\n1,2.5\n")
+    file = open_table(tmp_path / "t.csv", schema=schema)
+    np.testing.assert_array_equal(schema.read(read_whole(file))[0], [0, 1])
+
+
+def test_columns_without_names_and_values_are_not_told_of(tmp_path):
     (tmp_path / "t.csv").write_text("a;b;;\n1;2;;\n3;4;;\n")
     table, file = read(tmp_path / "t.csv")
-    assert file.names == ("a", "b", "", "column 3")
+    assert file.names == ("a", "b", "column 2", "column 3")
     assert table.column("column 3").to_pylist() == [None, None]
+    assert "without a name" not in " ".join(file.notes)
 
 
 def test_one_row_of_an_excel_file_is_enough(tmp_path):

@@ -195,7 +195,7 @@ def open_source(options: Namespace) -> Source:
 
     # All other columns are features
     left_out = {target, groups, *_find_columns(file, options.drop_column)}
-    names = without_index(file.names, file.path, file.notes)
+    names = without_index(file)
     columns = [name for name in names if name not in left_out]
     if not columns:
         raise UserError(
@@ -233,7 +233,7 @@ def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[
             schema.match_names(file.names, str(file.path))
         names = [column.name for column in schema.columns if column.used]
     else:
-        features = without_index(file.names, file.path, file.notes)
+        features = without_index(file)
         names = [name for name in features if name not in others]
         if len(names) != schema.width:
             raise ModelError(

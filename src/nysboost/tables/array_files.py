@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,7 +11,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from nysboost.numerics.arrays import is_sparse
+from nysboost.numerics.arrays import Floats, is_sparse
 from nysboost.numerics.checks import MAX_MEMORY, as_bytes
 from nysboost.rows.recognise import make_stream
 from nysboost.tables.frames import Cells
@@ -28,19 +29,30 @@ DENSE_SHARE = 8
 MOST_COLUMNS = 2**22
 """Columns that an array may have: each has a name, and is in every landmark."""
 
+READ_BYTES = 2**20
+VALUE_BYTES = 16
+"""What a number of a LIBSVM file takes while it is read: 15 bytes were measured."""
+
+LABEL = "label"
+"""What the labels of a LIBSVM file are called."""
+
 LIBSVM = (".libsvm", ".svm", ".svmlight")
 ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr", *LIBSVM)
 
 
 @dataclass
 class ArrayFile:
-    """An array on disk or in memory, of n rows: `names` are the numbers of its columns."""
+    """An array on disk or in memory, of n rows: `names` are the numbers of its columns.
+
+    A LIBSVM file has `labels` beside it, shape (n,).
+    """
 
     path: Path
     data: StoredArray
     names: tuple[str, ...]
     n: int
     notes: list[str] = field(default_factory=list)
+    labels: Floats | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[Cells]:
         """Read all rows once, in order: dense blocks of these columns."""
@@ -61,6 +73,8 @@ class ArrayFile:
     def beside(self, name: str) -> Cells | None:
         """Return another array of the same file, which has as many rows; None if there is none."""
         form = self.path.suffix.lower()
+        if form in LIBSVM and name == LABEL:
+            return self.labels
         if form == ".npy" or form in LIBSVM:
             return None
 
@@ -81,7 +95,11 @@ def open_array(
     form: str, path: Path, dataset: str | None, max_memory: int | str = MAX_MEMORY
 ) -> ArrayFile:
     """Open an array that is a table of numbers, or say what it is instead."""
-    array = _open(form, path, dataset)
+    labels = None
+    if form in LIBSVM:
+        array, labels = _open_libsvm(path, as_bytes(max_memory))
+    else:
+        array = _open(form, path, dataset)
     if len(array.shape) == 1:
         array = np.asarray(array)[:, None]
     if len(array.shape) != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
@@ -107,31 +125,51 @@ def open_array(
         else:
             size = f"{dense_bytes / 1e9:.1f} GB"
             notes.append(f"{path} stays sparse: as a dense table it would take {size}.")
-    return ArrayFile(path, array, tuple(map(str, range(width))), n, notes)
+    if labels is not None and np.ptp(labels) > 0:
+        notes.append(f"{path} has labels, which --target {LABEL} predicts.")
+    return ArrayFile(path, array, tuple(map(str, range(width))), n, notes, labels)
 
 
 # Forms
 
 
 def _open(form: str, path: Path, dataset: str | None) -> StoredArray:
-    """Return the array of a file, or say that the file is not what its ending says."""
-    opener = OPENERS[form]
+    """Return an array of a file."""
+    with _refuse_damaged(path, form):
+        return OPENERS[form](path, dataset)
+
+
+@contextmanager
+def _refuse_damaged(path: Path, form: str) -> Iterator[None]:
+    """Say that a file is not what its ending says, if reading it as that fails."""
     try:
-        return opener(path, dataset)
+        yield
     except (UserError, PermissionError):
         raise
     except (
         OSError, ValueError, OverflowError, IndexError, EOFError, KeyError, BadZipFile,
     ) as error:  # fmt: skip
-        kind = "LIBSVM" if form in LIBSVM else form
-        raise NoTableError(f"{path} is no {kind} file of numbers, or it is cut off.") from error
+        raise NoTableError(f"{path} is no {form} file of numbers, or it is cut off.") from error
 
 
-def _open_libsvm(path: Path, _: str | None) -> StoredArray:
+def _open_libsvm(path: Path, allowed: int) -> tuple[StoredArray, Floats]:
+    """Return the CSR matrix of a LIBSVM file and its labels, if they take at most these bytes."""
     from sklearn.datasets import load_svmlight_file
 
-    X, _ = load_svmlight_file(str(path))
-    return X
+    n_values = 0
+    with path.open("rb") as file:
+        while part := file.read(READ_BYTES):
+            n_values += part.count(b":")
+    needed = VALUE_BYTES * n_values
+    if needed > allowed:
+        raise TableError(
+            f"{path} has {n_values:,} numbers, which take {needed / 1e6:,.0f} MB in memory, but "
+            f"{allowed / 1e6:,.0f} MB are allowed: raise --max-memory, or use HDF5 or Zarr, which "
+            "are read in parts."
+        )
+    with _refuse_damaged(path, "LIBSVM"):
+        X, labels = load_svmlight_file(str(path))
+    return X, labels
 
 
 def _open_npy(path: Path, _: str | None) -> StoredArray:
@@ -169,7 +207,6 @@ OPENERS: dict[str, Callable[[Path, str | None], StoredArray]] = {
     ".zarr": _open_zarr,
     ".h5": _open_hdf5,
     ".hdf5": _open_hdf5,
-    **dict.fromkeys(LIBSVM, _open_libsvm),
 }
 
 

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from nysboost.tables import text_format
-from nysboost.tables.frames import check_names, refuse_unknown
+from nysboost.tables.frames import (
+    check_names,
+    find_index,
+    name_columns,
+    note_index,
+    note_unnamed,
+    refuse_unknown,
+)
 from nysboost.tables.gaps import NUMBER_MARKS, is_number_mark, is_program_mark
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import Row, TextFormat
@@ -38,7 +45,8 @@ class CsvFile:
 
     `numbers` are the columns of floats, with the unit that is written with them, or "". Those that
     are `exact` keep all digits of whole numbers. Marks of gaps in text are nulls, unless the model
-    whose file it is decides what they are (`keeps_marks`).
+    whose file it is decides what they are (`keeps_marks`). The first column may be the `index` of a
+    data frame, which is no feature.
     """
 
     path: Path
@@ -51,6 +59,7 @@ class CsvFile:
     n: int | None = None
     keeps_marks: bool = False
     exact: Sequence[str] = ()
+    index: Sequence[str] = ()
 
     def batches(
         self, columns: Sequence[str] | None = None, block: bytes | None = None
@@ -325,13 +334,19 @@ def open_csv(
     named = has_text or _are_counted(cells) or (bool(known) and known <= set(cells))
     header = beginning.line if named else beginning.line - 1
 
+    index: list[str] = []
+    titles = [""] * len(cells)
+    if named:
+        index = find_index(cells, beginning.columns[0], known)
+        titles = cells
     file = CsvFile(
         path,
         writing,
-        _name_columns(cells, named=named),
+        name_columns(titles, index),
         header,
         categories=categories,
         keeps_marks=schema is not None,
+        index=index,
     )
     if beginning.has_lines_in_cells():
         file.refuse_open_quote()
@@ -345,6 +360,9 @@ def open_csv(
         file.notes.append(f"The first line of {path} is taken as names of columns.")
     if not named:
         file.notes.append(f"{path} begins with numbers: its columns have no names.")
+    else:
+        file.notes += note_unnamed(path, file.names, cells, beginning.columns)
+    file.notes += note_index(path, index)
     if writing.describe() not in USUAL:
         file.notes.append(f"{path} is {writing.describe()}.")
 
@@ -386,15 +404,3 @@ def _are_counted(cells: Sequence[str]) -> bool:
     filled = [cell for cell in cells if cell]
     counted = [str(i) for i in range(len(filled))]
     return len(filled) > 1 and filled == counted
-
-
-def _name_columns(cells: Sequence[str], *, named: bool) -> tuple[str, ...]:
-    """Return names of columns: an index has the name "" alone, later ones have a number."""
-    names = []
-    for i, cell in enumerate(cells):
-        is_first_empty = not cell and i == cells.index("")
-        if named and (cell or is_first_empty):
-            names.append(cell)
-        else:
-            names.append(f"column {i}")
-    return tuple(names)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 from nysboost.numerics.checks import MAX_MEMORY
 from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
 from nysboost.tables.csv_files import CsvFile, open_csv
-from nysboost.tables.frames import refuse_unknown
+from nysboost.tables.frames import INDEX, find_index, note_index, refuse_unknown
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import TextFormat
 from nysboost.tables.typed_cells import read_excel, read_json
@@ -30,9 +30,6 @@ BATCH_ROWS = 2**16
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
 PACKINGS = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 FEATHER = (".feather", ".arrow", ".ipc")
-INDEX = ("", "__index_level_0__", "Unnamed: 0")
-"""Names that an index gets when a data frame is written: it is no feature."""
-
 BEGINNINGS = {
     b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"\x89HDF": ".h5",
     b"PK\x03\x04": ".xlsx", b"{": ".jsonl", b"[": ".json",
@@ -223,15 +220,11 @@ def _as_whole_numbers(parts: Sequence[pa.Table], name: str) -> list[pa.Table]:
         return [_cast(part, name, pa.float64()) for part in parts]
 
 
-def without_index(
-    names: Sequence[str], path: Path, notes: list[str], index: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """Return the names of the columns that are none of a data frame's index, and say so."""
-    left_out = [name for name in names if name in INDEX or name in index]
-    if not 0 < len(left_out) < len(names):
-        return tuple(names)
-    notes.append(f"The index of {path} ({', '.join(left_out) or 'without a name'}) is left out.")
-    return tuple(name for name in names if name not in left_out)
+def without_index(file: TableFile) -> tuple[str, ...]:
+    """Return the names of the columns that are not the index of a data frame."""
+    if not isinstance(file, CsvFile):
+        return file.names
+    return tuple(name for name in file.names if name not in file.index)
 
 
 # Folders
@@ -266,13 +259,13 @@ def _open_folder(
     _refuse_different_columns(files)
     _refuse_different_units(files)
     notes = list(chain.from_iterable(file.notes for file in files))
-    return ColumnFile(path, files, files[0].names, notes)
+    return ColumnFile(path, files, without_index(files[0]), notes)
 
 
 def _refuse_different_columns(files: Sequence[TableFile]) -> None:
     first = files[0]
     for file in files:
-        lacking = set(first.names) - set(file.names)
+        lacking = set(without_index(first)) - set(file.names)
         if lacking:
             said = f"{file.path} lacks columns that {first.path} has"
             raise NoTableError(f"{said}: {', '.join(sorted(lacking))}.")
@@ -310,7 +303,11 @@ def _in_memory(path: Path, table: pa.Table, notes: list[str]) -> ColumnFile:
     import pyarrow.dataset as arrow
 
     names = tuple(table.column_names)
-    return ColumnFile(path, arrow.dataset(table), names, notes, len(table))
+    index = find_index(names, table.column(0).to_pylist())
+    names = tuple(name for name in names if name not in index)
+    return ColumnFile(
+        path, arrow.dataset(table), names, notes + note_index(path, index), len(table)
+    )
 
 
 def _open_dataset(path: Path, form: str) -> ColumnFile:
@@ -319,7 +316,6 @@ def _open_dataset(path: Path, form: str) -> ColumnFile:
 
     try:
         data = _make_dataset(path, form)
-        described = json.loads((data.schema.metadata or {}).get(b"pandas", b"{}"))
         n_rows = int(data.count_rows())
     except (pa.ArrowException, OSError) as error:
         if "duplicate field" in str(error):
@@ -330,9 +326,18 @@ def _open_dataset(path: Path, form: str) -> ColumnFile:
         said = str(error).rstrip(".")
         raise NoTableError(f"{path} is no {form} file, or it is cut off: {said}.") from error
 
-    notes: list[str] = []
-    names = without_index(data.schema.names, path, notes, described.get("index_columns", ()))
-    return ColumnFile(path, data, names, notes, n_rows)
+    # an index that pandas describes, or that has come from a text file
+    written = data.schema.names
+    described = json.loads((data.schema.metadata or {}).get(b"pandas", b"{}"))
+    of_pandas = ("__index_level_0__", *described.get("index_columns", ()))
+    index = [name for name in written if name in of_pandas]
+    if not index and written and written[0] in INDEX:
+        index = find_index(written, data.to_table(columns=written[:1]).column(0).to_pylist())
+
+    names = tuple(name for name in written if name not in index)
+    if not names:  # an index is all there is
+        return ColumnFile(path, data, tuple(written), n=n_rows)
+    return ColumnFile(path, data, names, note_index(path, index), n_rows)
 
 
 def _make_dataset(path: Path, form: str) -> arrow.Dataset:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import Floats, Indices, dense, is_lazy, to_host
 from nysboost.tables.gaps import is_gap
+from nysboost.tables.values import as_number
 from nysboost.user_error import TableError
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ Table: TypeAlias = Any
 
 Cells: TypeAlias = NDArray[Any]
 """A column as numbers, or as positions of values, shape (n,)."""
+
+INDEX = ("", "Unnamed: 0")
+"""What the index of a data frame is called in a file, and when pandas has read that file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +154,62 @@ def refuse_unknown(
     if lacking:
         said = f"{table} has no column {', '.join(lacking)}{why}."
         raise TableError(f"{said} It has {', '.join(names)}.")
+
+
+# The index of a data frame in a file, and columns without a name
+
+
+def find_index(
+    names: Sequence[str], first: Sequence[object], known: Container[str] = ()
+) -> list[str]:
+    """Return the name of the first column if it is an index: one without a name that counts rows.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of all columns of a file.
+    first : sequence
+        Values of the first column, from the first row on.
+    known : container of str
+        Columns that a model was fitted on, which are no index.
+    """
+    if len(names) < 2 or names[0] not in INDEX or names[0] in known or "column 0" in known:
+        return []
+
+    numbers = [as_number(value) for value in first]
+    for start in (0, 1):
+        if numbers == list(range(start, start + len(numbers))):
+            return [names[0]]
+    return []
+
+
+def note_index(table: object, index: Sequence[str]) -> list[str]:
+    """Return a note if columns are an index."""
+    if not index:
+        return []
+    return [f"The index of {table} ({', '.join(index) or 'without a name'}) is left out."]
+
+
+def name_columns(titles: Sequence[str], index: Sequence[str]) -> tuple[str, ...]:
+    """Return names of columns: those without one, but for an index, are called by their number."""
+    names = [title or f"column {i}" for i, title in enumerate(titles)]
+    if index:
+        names[0] = index[0]
+    return tuple(names)
+
+
+def note_unnamed(
+    table: object, names: Sequence[str], titles: Sequence[str], columns: Sequence[Sequence[object]]
+) -> list[str]:
+    """Return a note if columns with values have names that their file does not give them."""
+    made = [
+        repr(name)
+        for name, title, cells in zip(names, titles, columns, strict=True)
+        if name != title and any(cell not in ("", None) for cell in cells)
+    ]
+    if not made:
+        return []
+    return [f"Columns of {table} without a name are called {', '.join(made)}."]
 
 
 # Columns

@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from nysboost.tables.frames import check_names
+from nysboost.tables.frames import check_names, find_index, name_columns, note_unnamed
 from nysboost.tables.gaps import is_program_mark
 from nysboost.user_error import NoTableError, TableError, import_optional
 
@@ -130,17 +130,15 @@ def read_excel(path: Path) -> tuple[pa.Table, list[str]]:
         msg = f"The first sheet of {path} needs a line of column names and at least one row."
         raise TableError(msg)
 
-    # columns with a name
-    header = ["" if cell is None else cell for cell in rows[0]]
-    names = [str(cell).strip() for cell in header]
-    check_names([name for name in names if name], path)
-    columns: dict[str, pa.Array] = {}
-    for i, name in enumerate(names):
-        if name:
-            columns[name] = one_type([_without_mark(row[i]) for row in rows[1:]])
-    data = pa.table(columns)
+    # the first row has names; of the columns without one those with values are kept
+    titles = ["" if title is None else str(title).strip() for title in rows[0]]
+    cells_of = [[_without_mark(row[i]) for row in rows[1:]] for i in range(len(titles))]
+    names = name_columns(titles, find_index(titles, cells_of[0]))
+    kept = [i for i, title in enumerate(titles) if title or any(map(_is_there, cells_of[i]))]
+    check_names([names[i] for i in kept], path)
+    data = pa.table({names[i]: one_type(cells_of[i]) for i in kept})
 
-    notes = []
+    notes = note_unnamed(path, names, titles, cells_of)
     if n_sheets > 1:
         notes.append(f"The first sheet of {path} is read.")
     n_empty = _count_empty_between(is_filled)
@@ -162,6 +160,10 @@ def _read_cells(path: Path) -> tuple[Sheet, int]:
             msg = f"{path} is no Excel file that openpyxl can read, or it is damaged: {error}."
             raise NoTableError(msg) from error
         return cells, len(book.worksheets)
+
+
+def _is_there(cell: object) -> bool:
+    return cell is not None
 
 
 def _without_mark(cell: object) -> object:
