@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nysboost.boosting.validation import FeatureTable
+from nysboost.boosting.state import FeatureTable
 from nysboost.features.feature_map import features_of
 from nysboost.features.nystrom import fit_learner
 

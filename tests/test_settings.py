@@ -86,3 +86,45 @@ def test_a_count_with_a_default_of_its_own_is_not_none(name):
         ValueError, match=f"{name} must be a positive whole number, but {name}=None"
     ):
         nb.Settings(**{name: None})
+
+
+@given(st.sampled_from([np.uint8, np.int8, np.int16]), st.integers(1, 120), st.integers(1, 120))
+def test_small_types_of_whole_numbers_do_not_overflow(kind, m, v):
+    small = Settings(n_learners=kind(3), n_columns=kind(m), n_fit=kind(v), n_tune=kind(v))
+    large = Settings(n_learners=3, n_columns=m, n_fit=v, n_tune=v)
+    assert small == large
+    assert small.resolve(4000) == large.resolve(4000)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({name: value} for name in ("n_learners", "n_columns", "rank", "n_fit", "row_cap")
+          for value in (True, np.True_, 3.0, np.float64(3.0), np.nan, "3", 0, -1, 1j)),
+        *({"eta": value} for value in (True, np.nan, np.inf, 0, -1, 10**400, "x", None, [0.1])),
+        *({"lambdas": value} for value in ((), (True,), (np.nan,), (10**400,), "abc", None, (1j,))),
+        *({"residual_shape": value} for value in (True, None, "x", ["square"], np.ones(2))),
+        *({"validation_shape": value} for value in (1, np.array(["square", "columns"]))),
+        *({"nonnegative": value} for value in (1, None, "yes", np.nan)),
+        *({"min_gain": value} for value in (True, np.nan, "x", None, 0, 1)),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_none_of_a_setting_is_named(wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"{name}.* was given|{name} is empty"):
+        Settings(**wrong)
+
+
+@pytest.mark.parametrize("name", ["n_learners", "n_columns", "rank", "n_fit", "n_tune"])
+def test_a_size_far_above_the_rows_is_named(name):
+    sizes = {"n_learners": 2, "n_columns": 3, name: 10**13}
+    with pytest.raises(ValueError, match=str(10**13)):
+        Settings(**sizes).resolve(90)
+
+
+def test_rates_of_exponential_weights_of_any_size_leave_weights_finite():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    sizes = {"n_learners": 3, "n_columns": 4, "random_state": 0}
+    for eta, expected in ((1e308, [0, 0, 1]), (1e-320, [1 / 3, 1 / 3, 1 / 3])):
+        weights = nb.approximate(X, "ensemble-exponential", eta=eta, **sizes).weights
+        np.testing.assert_allclose(np.sort(weights), expected)

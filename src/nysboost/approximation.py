@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nysboost.boosting.algorithm import Trajectory
 from nysboost.boosting.rules import Rule
-from nysboost.boosting.state import Step, Trajectory
+from nysboost.boosting.state import Step
 from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify
 from nysboost.features.error_path import mixture_errors
 from nysboost.features.factor import Factor

@@ -5,24 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
 
 from nysboost.approximation import Approximation
-from nysboost.boosting.state import uniform
+from nysboost.boosting.algorithm import uniform
 from nysboost.boosting.variants import (
     ENSEMBLES,
+    SAMPLINGS,
     VARIANTS,
+    MixtureOfLearners,
     is_variant,
     register_rule,
 )
 from nysboost.certificates.fewest_landmarks import within_tolerance
 from nysboost.features.feature_map import FeatureMap
-from nysboost.features.nystrom import Mixture, fit_learner
+from nysboost.features.nystrom import Mixture, fit_learner, truncate
 from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.core import core_on
 from nysboost.joint.method import joint
@@ -33,28 +35,29 @@ from nysboost.methods import (
     cholesky,
     cur,
     determinantal,
+    first_columns,
     fourier,
     leverage,
 )
-from nysboost.methods.contract import (
-    BlockNystrom,
-    Found,
-    Method,
-    MethodOfSize,
-    MixtureOfLearners,
-    StandardNystrom,
-)
+from nysboost.methods.block_nystrom import block_nystrom
 from nysboost.methods.nuclear_scores import nuclear_scores
-from nysboost.numerics.arrays import TableLike
+from nysboost.numerics.arrays import Indices, TableLike
 from nysboost.numerics.messages import unknown
 from nysboost.settings import Settings
 
 Run: TypeAlias = Callable[[Gram, Settings, Generator], Approximation]
 TargetMethod: TypeAlias = Callable[[Gram, TableLike | None, Settings, Generator], Approximation]
 
+Found: TypeAlias = Indices | Landmarks | FeatureMap | Mixture | Approximation
+"""What a method returns: columns or landmarks for plain Nyström, C W⁺ Cᵀ, or more than these."""
+
 _WITH_TARGET: dict[str, TargetMethod] = {}
 
+# what the paper does not have: the joint core, and columns drawn in other ways at first
 register_rule("J", JointCore())
+SAMPLINGS["leverage"] = leverage.rls
+SAMPLINGS["kmeans"] = first_columns.nearest_to_centres
+SAMPLINGS["rpcholesky"] = first_columns.by_pivots
 
 JOINT_VARIANTS: tuple[str, ...] = tuple(
     f"{x}{y}B-{clustering}"
@@ -62,6 +65,82 @@ JOINT_VARIANTS: tuple[str, ...] = tuple(
     if "J" in (x, y)
 )
 """The 21 names with J, the joint core, in one step or in both."""
+
+
+class Method(Protocol):
+    """A method under its name."""
+
+    def uses(self, named: Collection[str]) -> frozenset[str]:
+        """Return the settings that the method reads, where those `named` are given."""
+
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Found:
+        """Return what the method finds in a Gram matrix."""
+
+
+@dataclass(frozen=True)
+class MethodOfSize:
+    """A method of c landmarks: a function (gram, c, rng) that chooses them or fits a map on them.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(gram, c, rng)``, and with each of `further` by name.
+    further : tuple of str
+        The names of further settings that the function takes.
+    """
+
+    function: Callable[..., Found]
+    further: tuple[str, ...] = ()
+
+    def uses(self, named: Collection[str]) -> frozenset[str]:
+        """Return c and those of the function; c is p·m only where m is given and c is not."""
+        uses = frozenset(("n_components", *self.further))
+        if "n_columns" in named and "n_components" not in named:
+            return uses | {"n_columns", "n_learners"}
+        return uses
+
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Found:
+        """Call the function with the number of landmarks that was asked for."""
+        c = settings.landmarks(gram.n)
+        further = {name: getattr(settings, name) for name in self.further}
+        return self.function(gram, c, rng, **further)
+
+
+@dataclass(frozen=True)
+class StandardNystrom:
+    """C W_k⁺ Cᵀ on uniform columns or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
+
+    fixed_rank: bool = False
+
+    def uses(self, named: Collection[str]) -> frozenset[str]:  # noqa: ARG002
+        """Return the number of columns, and the rank."""
+        return frozenset(("n_components", "n_columns", "rank"))
+
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> FeatureMap:
+        """Fit one learner."""
+        single = replace(settings, n_learners=1)
+        sizes = single.resolve(gram.n, validated=False, boosted=False)
+        columns = uniform(gram, sizes.n_columns, rng)
+        landmarks = gram.landmarks(columns)
+        if self.fixed_rank:
+            whole = fit_learner(gram, landmarks, sizes.n_columns)
+            return truncate(gram, whole, sizes.rank)
+        return fit_learner(gram, landmarks, sizes.rank)
+
+
+@dataclass(frozen=True)
+class BlockNystrom:
+    """The mean of n_learners small Nyström approximations."""
+
+    def uses(self, named: Collection[str]) -> frozenset[str]:  # noqa: ARG002
+        """Return the number of blocks and of their columns."""
+        return frozenset(("n_components", "n_columns", "n_learners"))
+
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Mixture:
+        """Fit the blocks."""
+        blocks = replace(settings, rank=None)  # of full rank
+        sizes = blocks.resolve(gram.n, validated=False, boosted=False)
+        return block_nystrom(gram, sizes.n_learners, sizes.n_columns, rng)
 
 
 def _mixtures(names: Iterable[str]) -> dict[str, Method]:
@@ -228,7 +307,8 @@ def _warn_of_unused(method: str, named: Collection[str]) -> None:
     """Warn of settings that were given by name and that the method makes no use of."""
     if method in _WITH_TARGET:
         return
-    unused = _method(method).find_unused(named)
+    uses = _method(method).uses(named)
+    unused = [name for name in named if name not in uses]
     if unused:
         names = " and ".join(unused)
         msg = f"{method!r} makes no use of {names}: leave out what has no effect."

@@ -5,12 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nysboost.numerics.checks import require_count, require_fraction, require_positive
 from nysboost.numerics.messages import unknown
+
+if TYPE_CHECKING:
+    from nysboost.boosting.algorithm import Sampling
+    from nysboost.boosting.state import Step
+    from nysboost.boosting.variants import RuleLike, SelectorLike
 
 Shape: TypeAlias = Literal["columns", "square"]
 
@@ -158,11 +163,11 @@ class Settings:
     validation_shape: Shape = "columns"
     row_cap: int = ROW_CAP
     residual_rows: int | None = None
-    rule: Any = None
-    selector: Any = None
-    sampling: str | Callable[..., Any] = "uniform"
+    rule: RuleLike | tuple[RuleLike | None, RuleLike | None] | None = None
+    selector: SelectorLike | None = None
+    sampling: str | Sampling = "uniform"
     min_gain: float = MIN_GAIN
-    callback: Callable[..., object] | None = None
+    callback: Callable[[Step], object] | None = None
 
     def __new__(cls, *_: object, **given: object) -> Settings:
         """Refuse names that are no settings, with the right one for a letter of the paper."""
@@ -182,10 +187,11 @@ class Settings:
             is_open = value is None and getattr(Settings, name) is None
             if not is_open and not auto:
                 require_count(name, value)
+                object.__setattr__(self, name, int(value))  # NumPy's small ones overflow
 
         for name in ("residual_shape", "validation_shape"):
             value = getattr(self, name)
-            if value not in ("columns", "square"):
+            if not isinstance(value, str) or value not in ("columns", "square"):
                 msg = f'{name} is "columns" or "square", but {name}={value!r} was given.'
                 raise ValueError(msg)
 

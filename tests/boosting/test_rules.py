@@ -13,7 +13,7 @@ from scipy.optimize import lsq_linear
 
 import nysboost as nb
 from nysboost.boosting.rules import GRID, ExponentialWeights, RidgeWeights, UniformWeights
-from nysboost.boosting.validation import ValidationSet
+from nysboost.boosting.state import ValidationSet
 
 V1, V2 = np.arange(26, 32), np.arange(32, 37)
 cases = pytest.mark.parametrize("case", market.NAMES)

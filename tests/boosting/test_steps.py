@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.boosting.rules import GRID
+from nysboost.boosting.rules import GRID, Combination
 
 SIZES = {"n_learners": 5, "n_columns": 6, "n_fit": 5, "n_tune": 5, "random_state": 0}
 
@@ -146,12 +146,12 @@ def test_a_sampling_of_ones_own_is_a_function():
         ({"rule": "X"}, "no rule 'X'"),
         ({"rule": 3}, "A rule is a nysboost.Rule"),
         ({"rule": ("U", "R", "E")}, "a pair, for X and Y"),
-        ({"rule": lambda V1, V2, p: np.ones(p + 1)}, "shape"),
+        ({"rule": ""}, "no rule ''"),
+        ({"selector": ""}, "no selector ''"),
         ({"selector": "median"}, "no selector 'median'"),
         ({"sampling": "random"}, "no sampling 'random'"),
         ({"sampling": 3}, "sampling is a function"),
         ({"callback": 3}, "callback is a function"),
-        ({"sampling": lambda gram, m, rng: np.zeros(m, int)}, "distinct row numbers"),
         ({"p": 3}, "the paper's p is 'n_learners' here"),
         ({"v1": 3}, "the paper's v1 is 'n_fit' here"),
     ],
@@ -193,7 +193,121 @@ def test_a_part_of_the_rows_is_observed_in_float32_only_where_errors_are_clear_i
     assert fast.relative_error() < 1.3 * whole.relative_error()
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_weights_of_a_rule_are_finite(value):
-    with pytest.raises(ValueError, match="finite weights"):
-        run(rule=lambda _, __, p: np.full(p, value))
+NO_POSITIONS = {
+    "none": lambda m: None,
+    "a number": lambda m: 3,
+    "one too few": lambda m: np.arange(m - 1),
+    "one too many": lambda m: np.arange(m + 1),
+    "equal ones": lambda m: np.zeros(m, int),
+    "negative ones": lambda m: -1 - np.arange(m),
+    "those of no row": lambda m: 1000 + np.arange(m),
+    "huge ones": lambda m: [10**30 + i for i in range(m)],
+    "floats": lambda m: np.arange(m) + 0.0,
+    "nan": lambda m: np.full(m, np.nan),
+    "a mask": lambda m: np.ones(m, bool),
+    "words": lambda m: ["a"] * m,
+    "a column": lambda m: np.arange(m)[:, None],
+    "lists of unequal lengths": lambda m: [[0], [1, 2]],
+    "a set": lambda m: set(range(m)),
+    "an iterator": lambda m: iter(range(m)),
+}
+
+
+@pytest.mark.parametrize("what", NO_POSITIONS)
+@pytest.mark.parametrize("role", ["selector", "sampling"])
+def test_a_function_that_does_not_choose_m_columns_is_named(role, what):
+    def wrong(_, m, rng):
+        return NO_POSITIONS[what](m)
+
+    sentence = f"A {role} returns m = 6 distinct whole numbers from 0 to .*, but wrong returned "
+    with pytest.raises(ValueError, match=sentence):
+        run(**{role: wrong})
+
+
+def in_order(_, m, rng):
+    return np.arange(m)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.uint8, np.int16])
+def test_columns_are_chosen_as_whole_numbers_of_any_kind(kind):
+    def first(_, m, rng):
+        if isinstance(kind, type) and issubclass(kind, np.integer):
+            return np.arange(m, dtype=kind)
+        return kind(range(m))
+
+    _, approx = run(selector=first, sampling=first)
+    _, expected = run(
+        selector=lambda _, m, __: np.arange(m), sampling=lambda _, m, __: np.arange(m)
+    )
+    np.testing.assert_array_equal(approx.landmarks.indices, expected.landmarks.indices)
+
+
+def test_a_selector_may_write_into_the_residual_that_it_gets():
+    def overwrite(residual, m, rng):
+        chosen = longest(residual, m, rng)
+        residual[:] = 7.0
+        return chosen
+
+    _, approx = run(selector=overwrite)
+    _, expected = run(selector=longest)
+    np.testing.assert_array_equal(approx.to_dense(), expected.to_dense())
+    for step, same in zip(approx.steps, expected.steps, strict=True):
+        assert step.residual_norm == same.residual_norm
+
+
+NO_WEIGHTS = {
+    "nan": lambda p: np.full(p, np.nan),
+    "infinite": lambda p: np.full(p, np.inf),
+    "complex": lambda p: np.ones(p) + 0j,
+    "boolean": lambda p: np.ones(p, bool),
+    "words": lambda p: ["1"] * p,
+    "objects": lambda p: np.ones(p).astype(object),
+    "dates": lambda p: np.zeros(p, "M8[s]"),
+    "one too few": lambda p: np.ones(p - 1),
+    "one too many": lambda p: np.ones(p + 1),
+    "a column": lambda p: np.ones((p, 1)),
+    "none": lambda p: None,
+    "a number": lambda p: 1.0,
+    "lists of unequal lengths": lambda p: [[1.0], [1.0, 2.0]],
+}
+
+
+class OwnRule(nb.Rule):
+    def __init__(self, weights):
+        self.weights = weights
+
+    def mixture(self, state, p):
+        return Combination(state.learners[:p], self.weights(p))
+
+    def __repr__(self):
+        return "wrong"
+
+
+@pytest.mark.parametrize("what", NO_WEIGHTS)
+def test_weights_of_a_rule_are_finite_real_numbers(what):
+    def wrong(V1, V2, p):
+        return NO_WEIGHTS[what](p)
+
+    sentence = r"finite real numbers of shape \(1,\), but wrong returned "
+    with pytest.raises(ValueError, match=sentence):
+        run(rule=wrong)
+    with pytest.raises(ValueError, match=sentence):
+        run(rule=OwnRule(NO_WEIGHTS[what]))
+    with pytest.raises(ValueError, match="but wrong returned"):
+        run(rule=(None, wrong))
+
+
+def test_a_rule_returns_a_combination():
+    class Empty(nb.Rule):
+        def mixture(self, state, p):
+            return None
+
+    with pytest.raises(TypeError, match="A rule returns a Combination of learners, but"):
+        run(rule=Empty())
+
+
+@pytest.mark.parametrize("weights", [lambda p: [1] * p, lambda p: np.ones(p, np.float32)])
+def test_weights_of_a_rule_may_be_whole_numbers_or_in_float32(weights):
+    _, approx = run(rule=OwnRule(weights))
+    assert approx.weights.dtype == np.float64
+    np.testing.assert_array_equal(approx.weights, np.ones(5))

@@ -13,7 +13,7 @@ from learners import dense, dense_system, to_table
 import nysboost as nb
 from nysboost.boosting.algorithm import ensemble
 from nysboost.boosting.rules import UniformWeights
-from nysboost.boosting.validation import ValidationSet
+from nysboost.boosting.state import ValidationSet
 from nysboost.features.feature_map import features_of
 
 

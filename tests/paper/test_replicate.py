@@ -6,7 +6,8 @@ from scipy.stats import ttest_ind
 
 import nysboost as nb
 from nysboost import approximate
-from nysboost.boosting.variants import find_learners, parse_method
+from nysboost.boosting.algorithm import find_learners
+from nysboost.boosting.variants import parse_method
 from nysboost.features.feature_map import features_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Gaussian

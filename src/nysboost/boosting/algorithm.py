@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+import numpy as np
 from numpy.random import Generator
 
 from nysboost.boosting.rules import Rule
-from nysboost.boosting.selectors import Selector
-from nysboost.boosting.state import Sampling, Stopwatch, Trajectory, start, uniform
-from nysboost.gram import Gram
+from nysboost.boosting.selectors import Selector, as_positions, choose
+from nysboost.boosting.state import FeatureTable, Pool, State, Step, ValidationSet
+from nysboost.features.feature_map import FeatureMap, features_of
+from nysboost.features.nystrom import Mixture, fit_learner
+from nysboost.gram import Gram, take_sample
+from nysboost.numerics.arrays import Indices
+from nysboost.numerics.linalg import max_abs, norms
 from nysboost.numerics.progress import track
-from nysboost.settings import Settings
+from nysboost.numerics.tolerances import COARSE
+from nysboost.settings import Settings, Sizes
+
+ROWS_PER_COLUMN = 4
+"""Rows of a sample for each column that a run uses, at least: the last learners have a choice."""
 
 LOOKED_BACK = 3
 """Learners over which the gain is averaged before boosting stops: at times a single one gains
 nothing, and the next one gains again."""
+
+Sampling: TypeAlias = Callable[[Gram, int, Generator], Indices]
+"""(gram, m, rng) ↦ the m columns of the first learner (step 1)."""
+
+BoostingParts: TypeAlias = tuple[Rule, Selector] | None
+"""How learners are found: the rule and the clustering of a boosting step; None for an ensemble."""
+
+
+def uniform(gram: Gram, c: int, rng: Generator) -> Indices:
+    """Choose c columns uniformly: what scikit-learn's Nystroem does."""
+    return rng.choice(gram.n, size=c, replace=False)
 
 
 def boost(
@@ -43,14 +66,14 @@ def boost(
     errors: list[float] = []
     for i in track(range(1, state.p), "boosting step"):
         if settings.n_learners == "auto":
-            strong = (final or rule).strong(state, i)
+            strong = (final or rule).combine_finally(state, i)
             errors.append(state.error_on(state.V2, strong))
             if gains_little(errors, settings.min_gain):
                 break
         watch = Stopwatch()
 
         # (a) combine the learners found so far with the mixture weights μ
-        mixture = rule.mixture(state, i)
+        mixture = rule.combine(state, i)
         watch.lap("a")
 
         # (b) resample s columns for V, among those never used
@@ -60,17 +83,18 @@ def boost(
 
         # (c) compute the residual on V
         e = state.residual(mixture, V)
+        residual_norm = float(norms(e))
         watch.lap("c")
 
         # (d) cluster the columns of the residual into m groups: the centres are the new columns
-        J = V[selector(e, state.m, rng)]
+        J = V[choose(selector, e, state.m, rng)]
         watch.lap("d")
 
         # (e) compute the weak Nyström approximation on them
         state.add_learner(J)
         watch.lap("e")
 
-        step = state.note(V, J, mixture, e, watch.seconds)
+        step = state.note(V, J, mixture, residual_norm, watch.seconds)
         if settings.callback is not None:
             settings.callback(step)
 
@@ -94,3 +118,160 @@ def ensemble(gram: Gram, settings: Settings, rng: Generator) -> Trajectory:
         J = state.unused.draw(state.m, rng)
         state.add_learner(J)
     return Trajectory(state)
+
+
+def find_learners(
+    gram: Gram,
+    settings: Settings,
+    parts: BoostingParts,
+    rng: Generator,
+    final: Rule | None = None,
+    sampling: Sampling = uniform,
+) -> Trajectory:
+    """Run boosting with this rule and clustering, or an ensemble."""
+    if parts is None:
+        return ensemble(gram, settings, rng)
+
+    rule, selector = parts
+    return boost(gram, settings, rule, selector, rng, final=final, sampling=sampling)
+
+
+# Step 1
+
+
+def start(
+    gram: Gram,
+    settings: Settings,
+    sizes: Sizes,
+    rng: Generator,
+    sampling: Sampling,
+) -> State:
+    """Fit the first learner, and draw V1 and V2 among the other columns (step 1).
+
+    Beyond `row_cap` rows all of them come from a uniform sample of the rows.
+    """
+    p, m, k, s, v1, v2 = sizes
+    needed = p * m + v1 + v2
+    n_rows = max(settings.row_cap, ROWS_PER_COLUMN * needed)
+    sample = take_sample(gram, n_rows, rng)
+    G = sample.gram
+
+    # the m columns of the first learner, and those of V1 and V2
+    unused = Pool(len(sample))
+    first = as_positions(sampling(G, m, rng), m, len(sample), "A sampling", sampling)
+    unused.remove(first)
+    of_V1 = unused.draw(v1, rng)
+    of_V2 = unused.draw(v2, rng)
+
+    # the rows on which columns are observed
+    everything = np.arange(len(sample))
+    most = min(settings.row_cap, settings.residual_rows or settings.row_cap)
+    (rng_of_rows,) = rng.spawn(1)  # so that steps draw the same, whatever rows are observed
+    rows = sample_rows(everything, most, rng_of_rows)
+    if len(rows) < len(sample):
+        # the values choose columns and weights only, for which float32 may be enough
+        learner = fit_learner(G, G.landmarks(first), k)
+        G = _choose_precision(G, learner, of_V2, rows)
+
+    # the learners' features on the rows of V, V1 and V2
+    seen = [of_V1, of_V2]
+    square = settings.residual_shape == "square"
+    square_sets = settings.validation_shape == "square"
+    if not (square and square_sets):
+        seen.append(rows)
+    table = FeatureTable(G, np.concatenate(seen))
+
+    if square_sets:
+        V1 = ValidationSet(table, of_V1, of_V1)
+        V2 = ValidationSet(table, of_V2, of_V2)
+    else:
+        # so that norms are those of columns of all n rows
+        weight = float(np.sqrt(gram.n / len(rows)))
+        V1 = ValidationSet(table, rows, of_V1, weight)
+        V2 = ValidationSet(table, rows, of_V2, weight)
+
+    state = State(
+        p=p,
+        m=m,
+        k=k,
+        s=s,
+        sample=sample,
+        rows=rows,
+        unused=unused,
+        V1=V1,
+        V2=V2,
+        table=table,
+        square=square,
+    )
+    state.add_learner(first)
+    return state
+
+
+def sample_rows(rows: Indices, at_most: int, rng: Generator) -> Indices:
+    """Return all these rows or, where they are too many, a uniform sample in their order."""
+    if len(rows) <= at_most:
+        return rows
+    chosen = rng.choice(len(rows), size=at_most, replace=False)
+    return rows[np.sort(chosen)]
+
+
+def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indices) -> Gram:
+    """Return G in float32, if what the first learner misses is clear in it, else G itself."""
+    G = gram.block(cols, rows)
+    left = features_of(gram, learner, cols)
+    right = features_of(gram, learner, rows)
+    missed = G - left @ right.T
+
+    if max_abs(missed) > COARSE * max_abs(G):
+        return gram.in_float32()
+    return gram
+
+
+# What is found
+
+
+class Stopwatch:
+    """Seconds of the parts of a step, by their letters."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._begun = time.perf_counter()
+
+    def lap(self, letter: str) -> None:
+        """Note the seconds since the last lap."""
+        now = time.perf_counter()
+        self.seconds[letter] = now - self._begun
+        self._begun = now
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """The learners of a run, not yet combined; the first p are those of a run with p learners."""
+
+    state: State
+
+    @property
+    def learners(self) -> tuple[FeatureMap, ...]:
+        """The learners, in the order found, on rows of the whole matrix."""
+        return self._lift_to_rows(self.state.learners)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What each boosting step did."""
+        return tuple(self.state.steps)
+
+    def __len__(self) -> int:
+        return len(self.state.learners)
+
+    def mixture(self, rule: Rule, p: int | None = None) -> Mixture:
+        """Return the strong approximation of the first p learners under a rule (step 3)."""
+        if p is None:
+            p = len(self)
+        if not 1 <= p <= len(self):
+            raise ValueError(f"This run has {len(self)} learners; a prefix of {p} was asked for.")
+        mixture = rule.combine_finally(self.state, p)
+        return replace(mixture, learners=self._lift_to_rows(mixture.learners))
+
+    def _lift_to_rows(self, learners: tuple[FeatureMap, ...]) -> tuple[FeatureMap, ...]:
+        sample = self.state.sample
+        return tuple(learner.lift(sample) for learner in learners)

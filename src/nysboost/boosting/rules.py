@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,8 +12,8 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import softmax
 
-from nysboost.boosting.state import State
-from nysboost.boosting.validation import ValidationSet
+from nysboost.boosting.selectors import as_numpy, describe
+from nysboost.boosting.state import State, ValidationSet
 from nysboost.features.nystrom import Mixture
 from nysboost.numerics.arrays import Floats
 from nysboost.settings import GRID, Settings, require_eta, require_penalties
@@ -63,9 +64,33 @@ class Rule(ABC):
     def mixture(self, state: State, p: int) -> Combination:
         """Return the combination of the first p learners (step 2a)."""
 
-    def strong(self, state: State, p: int) -> Mixture:
+    def strong(self, state: State, p: int) -> Combination:
         """Return the strong approximation of the first p learners (step 3)."""
         return self.mixture(state, p)
+
+    def combine(self, state: State, p: int) -> Combination:
+        """Return `mixture`, with weights that are finite numbers, one for each learner."""
+        return self._checked(self.mixture(state, p))
+
+    def combine_finally(self, state: State, p: int) -> Combination:
+        """Return `strong`, with weights that are finite numbers, one for each learner."""
+        return self._checked(self.strong(state, p))
+
+    def _checked(self, found: Combination) -> Combination:
+        """Return what the rule found, with its weights in float64."""
+        if not isinstance(found, Combination):
+            msg = f"A rule returns a Combination of learners, but {self!r} returned {found!r}."
+            raise TypeError(msg)
+
+        p = len(found.learners)
+        weights = as_numpy(found.weights)
+        is_real = weights.dtype.kind in "fiu"
+        if weights.shape != (p,) or not is_real or not np.isfinite(weights).all():
+            raise ValueError(
+                f"A rule returns the weights of p = {p} learners, finite real numbers of shape "
+                f"({p},), but {self!r} returned {reprlib.repr(found.weights)}."
+            )
+        return replace(found, weights=weights.astype(np.float64))
 
     def candidate_weights(self, state: State, mixture: Mixture) -> Floats | None:  # noqa: ARG002
         """Return the weights of rows for drawing V, or None for a uniform draw."""
@@ -97,22 +122,10 @@ class WeightRule(Rule):
     def mixture(self, state: State, p: int) -> Combination:
         """Return Σ_i w_i G_i over the first p learners."""
         weights, parameter = self.choose(state.V1, state.V2, p)
-        if weights.shape != (p,):
-            raise ValueError(
-                f"A rule returns the weights of p = {p} learners, shape ({p},), but those of "
-                f"{self!r} have shape {weights.shape}."
-            )
-        if not np.isfinite(weights).all():
-            raise ValueError(
-                f"A rule returns finite weights, but {self!r} returned {weights}: look for a "
-                "division by zero in it."
-            )
-
-        first = state.learners[:p]
-        return Combination(first, weights, parameter)
+        return Combination(state.learners[:p], weights, parameter)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FunctionOfSets(WeightRule):
     """The rule that a function (V1, V2, p) ↦ weights is."""
 
@@ -120,8 +133,10 @@ class FunctionOfSets(WeightRule):
 
     def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
         """Return what the function returns."""
-        weights = self.function(V1, V2, p)
-        return Chosen(np.asarray(weights))
+        return Chosen(self.function(V1, V2, p))
+
+    def __repr__(self) -> str:
+        return describe(self.function)
 
 
 @dataclass(frozen=True)
@@ -157,16 +172,22 @@ class ExponentialWeights(WeightRule):
 
         if self.eta != "tune":
             eta = float(self.eta)
-            weights = softmax(-eta * errors)
-            return Chosen(np.asarray(weights), eta)
+            return Chosen(_falling_weights(eta, errors), eta)
 
         # the grid of η, relative to the mean error
         scale = float(errors.mean()) or 1.0
         etas = [eta / scale for eta in (0.0, *GRID)]
-        candidates = [softmax(-eta * errors) for eta in etas]
+        candidates = [_falling_weights(eta, errors) for eta in etas]
 
         best = _best_on(V2, candidates)
         return Chosen(candidates[best], etas[best])
+
+
+def _falling_weights(eta: float, errors: Floats) -> Floats:
+    """Return exp(−η ε_i) / Z; where η ε_i overflows, the smallest errors have all the weight."""
+    above_least = errors - errors.min()
+    with np.errstate(over="ignore"):
+        return np.asarray(softmax(-eta * above_least))
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import reprlib
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from nysboost.numerics import kmeans, kmedoids
-from nysboost.numerics.arrays import Array, Floats, Indices, epsilon, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, epsilon, is_array, to_host
 from nysboost.numerics.tolerances import EPS, SUMMED
 
 
@@ -34,6 +36,41 @@ class Selector(Protocol):
 
     def __call__(self, residual: Array, m: int, rng: Generator) -> Indices:
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
+
+
+def choose(selector: Selector, residual: Array, m: int, rng: Generator) -> Indices:
+    """Return what a selector chooses, if it is m distinct positions among the columns."""
+    chosen = selector(residual, m, rng)
+    return as_positions(chosen, m, residual.shape[1], "A selector", selector)
+
+
+def as_positions(chosen: object, m: int, n: int, role: str, function: object) -> Indices:
+    """Return what a user's function chose, if it is m distinct whole numbers below n."""
+    given = as_numpy(chosen)
+    if given.shape == (m,) and given.dtype.kind in "iu":
+        positions = given[(given >= 0) & (given < n)]
+        if len(np.unique(positions)) == m:
+            return positions.astype(np.intp)
+
+    raise ValueError(
+        f"{role} returns m = {m} distinct whole numbers from 0 to {n - 1}, but "
+        f"{describe(function)} returned {reprlib.repr(chosen)}."
+    )
+
+
+def as_numpy(returned: object) -> NDArray[Any]:
+    """Return what a user's function returned as an array on the host, () where it is none."""
+    if is_array(returned):
+        return to_host(returned)
+    try:
+        return np.asarray(returned)
+    except ValueError:  # sequences of unequal lengths
+        return np.array(None)
+
+
+def describe(function: object) -> str:
+    """Return the name of a user's function, or what an object says of itself."""
+    return getattr(function, "__name__", None) or repr(function)
 
 
 def kmeans_columns(residual: Array, m: int, rng: Generator) -> Indices:

@@ -1,33 +1,23 @@
-"""What Algorithm 1 knows while it runs, what it did in each step, and the learners it found."""
+"""What Algorithm 1 knows while it runs: learners with their features, V1 and V2, free columns."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.boosting.validation import FeatureTable, ValidationSet
-from nysboost.features.feature_map import FeatureMap, features_of
+from nysboost.features.feature_map import BlockDiagonal, FeatureMap, features_of
 from nysboost.features.nystrom import Mixture, fit_learner
-from nysboost.gram import Gram, Sample, take_sample
+from nysboost.gram import Gram, Sample, pool
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.linalg import max_abs
-from nysboost.numerics.tolerances import COARSE
-from nysboost.settings import Settings, Sizes
+from nysboost.numerics.linalg import max_abs, norms, triangular_factor
 
 if TYPE_CHECKING:
-    from nysboost.boosting.rules import Combination, Rule
-
-ROWS_PER_COLUMN = 4
-"""Rows of a sample for each column that a run uses, at least: the last learners have a choice."""
-
-Sampling: TypeAlias = Callable[[Gram, int, Generator], Indices]
-"""(gram, m, rng) ↦ the m columns of the first learner (step 1)."""
+    from nysboost.boosting.rules import Combination
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,77 +50,6 @@ class Step:
     parameter: float | None
     residual_norm: float
     seconds: Mapping[str, float]
-
-
-class Stopwatch:
-    """Seconds of the parts of a step, by their letters."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._begun = time.perf_counter()
-
-    def lap(self, letter: str) -> None:
-        """Note the seconds since the last lap."""
-        now = time.perf_counter()
-        self.seconds[letter] = now - self._begun
-        self._begun = now
-
-
-class Pool:
-    """The columns that are not yet used, as a boolean mask."""
-
-    def __init__(self, n: int) -> None:
-        self._free = np.ones(n, dtype=bool)
-
-    def __len__(self) -> int:
-        return int(np.count_nonzero(self._free))
-
-    def sample(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
-        """Return up to `size` distinct unused columns, which stay in the pool.
-
-        They are drawn uniformly or, with `weights` of shape (n,), in proportion to these. Columns
-        of weight zero are drawn last.
-        """
-        free = np.flatnonzero(self._free)
-        size = min(size, len(free))
-
-        if weights is None or not weights[free].any():
-            return rng.choice(free, size=size, replace=False)
-
-        # columns of positive weight
-        of_free = weights[free]
-        probabilities = of_free / of_free.sum()
-        possible = int(np.count_nonzero(probabilities))
-        count = min(size, possible)
-        drawn = rng.choice(free, size=count, replace=False, p=probabilities)
-
-        # and, where these are too few, others
-        others = np.setdiff1d(free, drawn)
-        rest = rng.choice(others, size=size - count, replace=False)
-        return np.concatenate([drawn, rest])
-
-    def draw(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
-        """Sample columns, and take them out of the pool."""
-        columns = self.sample(size, rng, weights)
-        self.remove(columns)
-        return columns
-
-    def remove(self, columns: Indices) -> None:
-        """Take these columns out of the pool."""
-        self._free[columns] = False
-
-
-def uniform(gram: Gram, c: int, rng: Generator) -> Indices:
-    """Choose c columns uniformly: what scikit-learn's Nystroem does."""
-    return rng.choice(gram.n, size=c, replace=False)
-
-
-def sample_rows(rows: Indices, at_most: int, rng: Generator) -> Indices:
-    """Return all these rows or, where they are too many, a uniform sample in their order."""
-    if len(rows) <= at_most:
-        return rows
-    chosen = rng.choice(len(rows), size=at_most, replace=False)
-    return rows[np.sort(chosen)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,27 +115,26 @@ class State:
         the columns would have their diagonal entry.
         """
         if self.square:
-            return self._missed(mixture, V, V).T
+            return self._missed(mixture, V, V)
 
-        e = self._missed(mixture, V, self.rows)
+        e = self._missed(mixture, self.rows, V)
         if len(self.rows) < len(self.sample):
             outside = ~np.isin(self.rows, V)
             if outside.any():
                 counted = outside.astype(float)
-                e = e * arrays.like(counted, e)
-        return e.T
+                e = e * arrays.like(counted[:, None], e)
+        return e
 
     def error_on(self, V: ValidationSet, mixture: Mixture) -> float:
         """Return ‖G − Ḡ‖_F on a validation set."""
-        missed = self._missed(mixture, V.cols, V.rows)
-        on_host = arrays.floats_on_host(missed)
-        return float(np.linalg.norm(on_host))
+        missed = self._missed(mixture, V.rows, V.cols)
+        return float(norms(missed))
 
-    def _missed(self, mixture: Mixture, cols: Indices, rows: Indices) -> Array:
-        """Return (G − Ḡ)[cols, rows], in float64 unless float32 was chosen."""
+    def _missed(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
+        """Return (G − Ḡ)[rows, cols], in float64 unless float32 was chosen."""
         negative = Mixture(mixture.learners, -mixture.weights)
-        missed = self.table.block(negative, cols, rows)
-        missed += self.table.gram.block(cols, rows)
+        missed = self.table.block(negative, rows, cols)
+        missed += self.table.gram.block(rows, cols)
 
         if self.table.gram is not self.G:
             return missed
@@ -227,18 +145,17 @@ class State:
         V: Indices,
         J: Indices,
         mixture: Combination,
-        e: Array,
+        residual_norm: float,
         seconds: dict[str, float],
     ) -> Step:
         """Record a boosting step."""
-        norm = arrays.namespace(e).linalg.vector_norm(e.T)
         step = Step(
             number=len(self.steps) + 1,
             V=self.sample.indices[V],
             columns=self.sample.indices[J],
             weights=mixture.weights,
             parameter=mixture.parameter,
-            residual_norm=float(norm),
+            residual_norm=residual_norm,
             seconds=seconds,
         )
 
@@ -246,127 +163,195 @@ class State:
         return step
 
 
-def start(
-    gram: Gram,
-    settings: Settings,
-    sizes: Sizes,
-    rng: Generator,
-    sampling: Sampling,
-) -> State:
-    """Fit the first learner, and draw V1 and V2 among the other columns (step 1).
+class Pool:
+    """The columns that are not yet used, as a boolean mask."""
 
-    Beyond `row_cap` rows all of them come from a uniform sample of the rows.
+    def __init__(self, n: int) -> None:
+        self._free = np.ones(n, dtype=bool)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._free))
+
+    def sample(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
+        """Return up to `size` distinct unused columns, which stay in the pool.
+
+        They are drawn uniformly or, with `weights` of shape (n,), in proportion to these. Columns
+        of weight zero are drawn last.
+        """
+        free = np.flatnonzero(self._free)
+        size = min(size, len(free))
+
+        if weights is None or not weights[free].any():
+            return rng.choice(free, size=size, replace=False)
+
+        # columns of positive weight
+        of_free = weights[free]
+        probabilities = of_free / of_free.sum()
+        possible = int(np.count_nonzero(probabilities))
+        count = min(size, possible)
+        drawn = rng.choice(free, size=count, replace=False, p=probabilities)
+
+        # and, where these are too few, others
+        others = np.setdiff1d(free, drawn)
+        rest = rng.choice(others, size=size - count, replace=False)
+        return np.concatenate([drawn, rest])
+
+    def draw(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
+        """Sample columns, and take them out of the pool."""
+        columns = self.sample(size, rng, weights)
+        self.remove(columns)
+        return columns
+
+    def remove(self, columns: Indices) -> None:
+        """Take these columns out of the pool."""
+        self._free[columns] = False
+
+
+class FeatureTable:
+    """The learners, in the order found, with their features F_i on `rows`: G_i = F_i F_iᵀ.
+
+    Features on `rows` are evaluated once for each learner, when they are first asked for. Those on
+    other rows are evaluated each time.
     """
-    p, m, k, s, v1, v2 = sizes
-    needed = p * m + v1 + v2
-    n_rows = max(settings.row_cap, ROWS_PER_COLUMN * needed)
-    sample = take_sample(gram, n_rows, rng)
-    G = sample.gram
 
-    # the m columns of the first learner, and those of V1 and V2
-    unused = Pool(len(sample))
-    first = _checked(sampling(G, m, rng), m, len(sample))
-    unused.remove(first)
-    of_V1 = unused.draw(v1, rng)
-    of_V2 = unused.draw(v2, rng)
-
-    # the rows on which columns are observed
-    everything = np.arange(len(sample))
-    most = min(settings.row_cap, settings.residual_rows or settings.row_cap)
-    (rng_of_rows,) = rng.spawn(1)  # so that steps draw the same, whatever rows are observed
-    rows = sample_rows(everything, most, rng_of_rows)
-    if len(rows) < len(sample):
-        # the values choose columns and weights only, for which float32 may be enough
-        learner = fit_learner(G, G.landmarks(first), k)
-        G = _choose_precision(G, learner, of_V2, rows)
-
-    # the learners' features on the rows of V, V1 and V2
-    seen = [of_V1, of_V2]
-    square = settings.residual_shape == "square"
-    square_sets = settings.validation_shape == "square"
-    if not (square and square_sets):
-        seen.append(rows)
-    table = FeatureTable(G, np.concatenate(seen))
-
-    if square_sets:
-        V1 = ValidationSet(table, of_V1, of_V1)
-        V2 = ValidationSet(table, of_V2, of_V2)
-    else:
-        # so that norms are those of columns of all n rows
-        weight = float(np.sqrt(gram.n / len(rows)))
-        V1 = ValidationSet(table, rows, of_V1, weight)
-        V2 = ValidationSet(table, rows, of_V2, weight)
-
-    state = State(
-        p=p,
-        m=m,
-        k=k,
-        s=s,
-        sample=sample,
-        rows=rows,
-        unused=unused,
-        V1=V1,
-        V2=V2,
-        table=table,
-        square=square,
-    )
-    state.add_learner(first)
-    return state
-
-
-def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indices) -> Gram:
-    """Return G in float32, if what the first learner misses is clear in it, else G itself."""
-    G = gram.block(cols, rows)
-    left = features_of(gram, learner, cols)
-    right = features_of(gram, learner, rows)
-    missed = G - left @ right.T
-
-    if max_abs(missed) > COARSE * max_abs(G):
-        return gram.in_float32()
-    return gram
-
-
-def _checked(columns: Indices, m: int, n: int) -> Indices:
-    """Return the columns that a sampling has chosen, if they are m distinct ones."""
-    columns = np.asarray(columns)
-    distinct = np.intersect1d(columns, np.arange(n))
-
-    if len(columns) != m or len(distinct) != m:
-        raise ValueError(
-            f"sampling returns m = {m} distinct row numbers from 0 to {n - 1}, but it returned "
-            f"{columns!r}."
-        )
-    return columns
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """The learners of a run, not yet combined; the first p are those of a run with p learners."""
-
-    state: State
+    def __init__(self, gram: Gram, rows: Indices) -> None:
+        self.gram = gram
+        self.rows = np.unique(rows)
+        self._features: dict[FeatureMap, Array | None] = {}
 
     @property
     def learners(self) -> tuple[FeatureMap, ...]:
-        """The learners, in the order found, on rows of the whole matrix."""
-        return self._lift_to_rows(self.state.learners)
+        """The learners, in the order found."""
+        return tuple(self._features)
+
+    def append(self, learner: FeatureMap) -> None:
+        """Add a learner."""
+        self._features[learner] = None
+
+    def features(self, learners: Sequence[FeatureMap], rows: Indices) -> Array:
+        """Return the features of some learners at `rows`, side by side: (len(rows), Σ k_i)."""
+        places = self._places(rows)
+        known = all(learner in self._features for learner in learners)
+        if places is None or not known:
+            return features_of(self.gram, _side_by_side(learners), rows)
+
+        # of the features held, those of these rows
+        parts = [self._held(learner) for learner in learners]
+        if not np.array_equal(rows, self.rows):
+            there = arrays.place(places, self.gram.rows.template)
+            parts = [arrays.take(part, there) for part in parts]
+
+        if len(parts) == 1:
+            return parts[0]
+        xp = arrays.namespace(*parts)
+        return xp.concat(parts, axis=1)
+
+    def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
+        """Return Σ_i w_i G_i[rows, cols] as one matrix product."""
+        # F_i[rows] and F_i[cols], side by side
+        left = self.features(mixture.learners, rows)
+        right = self.features(mixture.learners, cols)
+
+        # w_i for each feature of learner i
+        ranks = [learner.rank for learner in mixture.learners]
+        repeated = np.repeat(mixture.weights, ranks)
+        weights = arrays.like(repeated, left)
+
+        return (left * weights) @ right.T
+
+    def _places(self, rows: Indices) -> Indices | None:
+        """Return where `rows` stand among the table's rows, or None if some do not."""
+        if len(self.rows) == 0:
+            return None
+
+        places = np.searchsorted(self.rows, rows)
+        places = np.minimum(places, len(self.rows) - 1)
+        if not np.array_equal(self.rows[places], rows):
+            return None
+        return places
+
+    def _held(self, learner: FeatureMap) -> Array:
+        """Return a learner's features on the table's rows."""
+        F = self._features[learner]
+        if F is None:
+            F = features_of(self.gram, learner, self.rows)
+            self._features[learner] = F
+        return F
+
+    def __getstate__(self) -> dict[str, Any]:
+        # without features, which are computed again when needed
+        return self.__dict__ | {"_features": dict.fromkeys(self._features)}
+
+
+def _side_by_side(learners: Sequence[FeatureMap]) -> FeatureMap:
+    """Return the map to the features of all learners, which evaluates the kernel once."""
+    if len(learners) == 1:
+        return learners[0]
+    landmarks = pool([learner.landmarks for learner in learners])
+    projections = tuple(learner.normalization for learner in learners)
+    N = BlockDiagonal(projections)
+    return FeatureMap(learners[0].kernel, landmarks, N)
+
+
+class ValidationSet:
+    """V1 or V2: the entries [rows, cols] of G, and of the learners.
+
+    With the true values as b and the learners' values as the columns of A, a weight rule depends on
+    ‖A w − b‖ alone. The triangular factor R of [b, A] gives that norm for any w without
+    cancellation, and its leading block is the factor of the first p learners.
+
+    Values are multiplied by `weight`, where `rows` stand for more rows than they are.
+    """
+
+    def __init__(
+        self,
+        table: FeatureTable,
+        rows: Indices,
+        cols: Indices,
+        weight: float = 1.0,
+    ) -> None:
+        self.table = table
+        self.rows = rows
+        self.cols = cols
+        self.weight = weight
+        self._columns: list[Floats] = []
+        self._factor = np.zeros((0, 0))
 
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """What each boosting step did."""
-        return tuple(self.state.steps)
+    def rounding(self) -> float:
+        """The norm of b, or of a learner's column, below which it is rounding errors alone."""
+        gram = self.table.gram
+        diagonal = gram.diag(self.cols)
+        largest = max_abs(diagonal)
 
-    def __len__(self) -> int:
-        return len(self.state.learners)
+        n_values = len(self.rows) * len(self.cols)
+        return gram.eps * largest * self.weight * float(np.sqrt(n_values))
 
-    def mixture(self, rule: Rule, p: int | None = None) -> Mixture:
-        """Return the strong approximation of the first p learners under a rule (step 3)."""
-        if p is None:
-            p = len(self)
-        if not 1 <= p <= len(self):
-            raise ValueError(f"This run has {len(self)} learners; a prefix of {p} was asked for.")
-        mixture = rule.strong(self.state, p)
-        return replace(mixture, learners=self._lift_to_rows(mixture.learners))
+    def factor(self, p: int) -> Floats:
+        """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1) at most."""
+        if len(self._columns) <= p:
+            missing = range(len(self._columns), p + 1)
+            self._columns += [self._column(j) for j in missing]
+            self._factor = triangular_factor(np.array(self._columns).T)
+        return self._factor[: p + 1, : p + 1]
 
-    def _lift_to_rows(self, learners: tuple[FeatureMap, ...]) -> tuple[FeatureMap, ...]:
-        sample = self.state.sample
-        return tuple(learner.lift(sample) for learner in learners)
+    def system(self, p: int) -> tuple[Floats, Floats]:
+        """Return b and A with the norms ‖A w − b‖ of the first p learners, from the factor."""
+        factor = self.factor(p)
+        return factor[:, 0], factor[:, 1:]
+
+    def _column(self, j: int) -> Floats:
+        """Return b for j = 0 and a_j, the values of learner j, otherwise."""
+        if j == 0:
+            values = self.table.gram.block(self.rows, self.cols)
+        else:
+            learner = self.table.learners[j - 1]
+            alone = Mixture((learner,), np.ones(1))
+            values = self.table.block(alone, self.rows, self.cols)
+
+        on_host = arrays.floats_on_host(values)
+        return on_host.ravel() * self.weight
+
+    def __getstate__(self) -> dict[str, Any]:
+        # without [b, A], which is as large as the data, and is computed again when needed
+        return ValidationSet(self.table, self.rows, self.cols, self.weight).__dict__

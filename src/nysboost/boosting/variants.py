@@ -5,13 +5,15 @@ X is the rule of the boosting step, Y that of the strong approximation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from itertools import product
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from numpy.random import Generator
 
-from nysboost.boosting.algorithm import boost, ensemble
+from nysboost.approximation import Approximation
+from nysboost.boosting.algorithm import BoostingParts, Sampling, find_learners, uniform
 from nysboost.boosting.rules import (
     ExponentialWeights,
     FunctionOfSets,
@@ -20,8 +22,7 @@ from nysboost.boosting.rules import (
     UniformWeights,
 )
 from nysboost.boosting.selectors import Selector, kmeans_columns, pam_columns, park_jun_columns
-from nysboost.boosting.state import Sampling, Trajectory, uniform
-from nysboost.boosting.validation import ValidationSet
+from nysboost.boosting.state import ValidationSet
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats
 from nysboost.numerics.messages import unknown
@@ -44,6 +45,9 @@ SELECTORS: dict[str, Selector] = {
     "SF": park_jun_columns,
 }
 
+SAMPLINGS: dict[str, Sampling] = {"uniform": uniform}
+"""How boosting draws the columns of its first learner, by name; other methods have theirs too."""
+
 VARIANTS: tuple[str, ...] = tuple(
     f"{x}{y}B-{clustering}" for clustering, x, y in product(SELECTORS, RULES, RULES)
 )
@@ -52,8 +56,7 @@ VARIANTS: tuple[str, ...] = tuple(
 ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
 """The names of ensembles, with the letter of the rule that weighs their learners."""
 
-BoostingParts: TypeAlias = tuple[Rule, Selector] | None
-"""How learners are found: the rule and the clustering of a boosting step; None for an ensemble."""
+Part = TypeVar("Part")
 
 
 def register_rule(letter: str, rule: RuleLike) -> None:
@@ -126,34 +129,32 @@ def register_selector(name: str, selector: Selector) -> None:
     SELECTORS[name] = as_selector(selector)
 
 
+def _look_up(role: str, given: Part | str, known: Mapping[str, Part], form: str) -> Part:
+    """Return the part of Algorithm 1 that a name stands for, or a user's function as it is."""
+    if isinstance(given, str):
+        if given not in known:
+            raise ValueError(unknown(role, given, known))
+        return known[given]
+    if not callable(given):
+        raise TypeError(
+            f"A {role} is {form}, or one of the names {', '.join(known)}, but {given!r} was given."
+        )
+    return given
+
+
 def as_rule(given: RuleLike, settings: Settings) -> Rule:
     """Return the rule that a letter, a function or a rule stands for."""
     if isinstance(given, Rule):
         return given
-    if isinstance(given, str):
-        if given not in RULES:
-            raise ValueError(unknown("rule", given, RULES))
-        return RULES[given].with_settings(settings)
     if callable(given):
         return FunctionOfSets(given)
-    raise TypeError(
-        "A rule is a nysboost.Rule, a function (V1, V2, p) ↦ weights, or one of the letters "
-        f"{', '.join(RULES)}, but {given!r} was given."
-    )
+    form = "a nysboost.Rule, a function (V1, V2, p) ↦ weights"
+    return _look_up("rule", given, RULES, form).with_settings(settings)
 
 
 def as_selector(given: SelectorLike) -> Selector:
     """Return the selector that a name, or a function of that form, stands for."""
-    if isinstance(given, str):
-        if given not in SELECTORS:
-            raise ValueError(unknown("selector", given, SELECTORS))
-        return SELECTORS[given]
-    if callable(given):
-        return given
-    raise TypeError(
-        "A selector is a function (residual, m, rng) ↦ m positions, or one of the names "
-        f"{', '.join(SELECTORS)}, but {given!r} was given."
-    )
+    return _look_up("selector", given, SELECTORS, "a function (residual, m, rng) ↦ m positions")
 
 
 def is_variant(name: str) -> bool:
@@ -173,13 +174,20 @@ def parse_method(name: str, settings: Settings) -> tuple[BoostingParts, Rule]:
     """
     first, last = _given_rules(settings)
     if name in ENSEMBLES:
-        return None, as_rule(last or ENSEMBLES[name], settings)
+        return None, as_rule(_default(last, ENSEMBLES[name]), settings)
 
     weights, clustering = name.split("-")
-    x = as_rule(first or weights[0], settings)
-    y = as_rule(last or weights[1], settings)
-    selector = as_selector(settings.selector or clustering)
+    x = as_rule(_default(first, weights[0]), settings)
+    y = as_rule(_default(last, weights[1]), settings)
+    selector = as_selector(_default(settings.selector, clustering))
     return (x, selector), y
+
+
+def _default(given: Part | None, name: str) -> Part | str:
+    """Return what was given, or a name where nothing was."""
+    if given is None:
+        return name
+    return given
 
 
 def _given_rules(settings: Settings) -> tuple[RuleLike | None, RuleLike | None]:
@@ -192,17 +200,50 @@ def _given_rules(settings: Settings) -> tuple[RuleLike | None, RuleLike | None]:
     return given, given
 
 
-def find_learners(
-    gram: Gram,
-    settings: Settings,
-    parts: BoostingParts,
-    rng: Generator,
-    final: Rule | None = None,
-    sampling: Sampling = uniform,
-) -> Trajectory:
-    """Run boosting with this rule and clustering, or an ensemble."""
-    if parts is None:
-        return ensemble(gram, settings, rng)
+# The method of such a name
 
-    rule, selector = parts
-    return boost(gram, settings, rule, selector, rng, final=final, sampling=sampling)
+OF_MIXTURES = frozenset(
+    (
+        "n_components", "n_learners", "n_columns", "rank", "n_fit", "n_tune", "validation_shape",
+        "row_cap", "rule",
+    )
+)  # fmt: skip
+OF_STEPS = frozenset(
+    (
+        "n_candidates", "candidates_per_column", "residual_shape", "residual_rows", "selector",
+        "sampling", "min_gain", "callback",
+    )
+)  # fmt: skip
+OF_RULES = {"E": frozenset(("eta",)), "R": frozenset(("nonnegative", "lambdas"))}
+"""The settings that all mixtures read, that boosting steps read, and rules by their letters."""
+
+
+@dataclass(frozen=True)
+class MixtureOfLearners:
+    """Σ μ_i G_i over learners of an ensemble, or of Algorithm 1, as the name says."""
+
+    name: str
+
+    def uses(self, named: Collection[str]) -> frozenset[str]:
+        """Return the settings that make a difference; a rule of the user's may use any rule's."""
+        uses = OF_MIXTURES
+        if self.name not in ENSEMBLES:
+            uses |= OF_STEPS
+
+        letters = ENSEMBLES.get(self.name, self.name[:2])
+        for letter, of_rule in OF_RULES.items():
+            if letter in letters or "rule" in named:
+                uses |= of_rule
+        return uses
+
+    def find(self, gram: Gram, settings: Settings, rng: Generator) -> Approximation:
+        """Find the learners, and combine them."""
+        if "J" in self.name[:2]:
+            settings = settings.with_sampling()
+        parts, final = parse_method(self.name, settings)
+        form = "a function (gram, m, rng) ↦ m row numbers"
+        sampling = _look_up("sampling", settings.sampling, SAMPLINGS, form)
+
+        trajectory = find_learners(gram, settings, parts, rng, final, sampling)
+        mixture = trajectory.mixture(final)
+        return Approximation(gram, mixture, trajectory, final)

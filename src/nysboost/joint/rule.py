@@ -29,12 +29,12 @@ class JointCore(Rule):
         learner = fit_core(state.sample, landmarks, rows)
         return Combination((learner,), np.ones(1))
 
-    def strong(self, state: State, p: int) -> Mixture:
+    def strong(self, state: State, p: int) -> Combination:
         """Return C M Cᵀ on as many columns, after an exchange of some for others."""
         landmarks = _landmarks(state, p)
         fit, _ = exchange_landmarks(state.sample, landmarks)
         learner = select_best(state.sample, fit)
-        return Mixture((learner,), np.ones(1))
+        return Combination((learner,), np.ones(1))
 
     def candidate_weights(self, state: State, mixture: Mixture) -> Floats:
         """Return the residual's diagonal: an outlying column is found wherever it is."""

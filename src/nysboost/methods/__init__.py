@@ -1,7 +1,7 @@
 """Other methods of the field: each chooses landmarks, or fits a map on them, in its own way.
 
-`contract` says what a method is: most are functions ``(gram, c, rng)`` that return c landmarks, or
-a feature map on them.
+Most are functions ``(gram, c, rng)`` that return c landmarks, or a feature map on them, to which
+`catalogue` gives names.
 """
 
 from __future__ import annotations

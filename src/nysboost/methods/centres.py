@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.boosting.state import sample_rows
+from nysboost.boosting.algorithm import sample_rows
 from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, Sample

@@ -25,6 +25,8 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.linalg import all_finite
 from nysboost.numerics.messages import format_value
 
+LARGEST = float(np.finfo(float).max)
+
 
 def require_number(name: str, value: object) -> None:
     """Raise unless the value is a finite number."""
@@ -33,7 +35,7 @@ def require_number(name: str, value: object) -> None:
 
 def require_positive(name: str, value: object) -> None:
     """Raise unless the value is a positive finite number."""
-    _require(name, "must be a positive number", value, 0, np.inf)
+    _require(name, "must be a positive number", value, 0, LARGEST)
 
 
 def require_fraction(name: str, value: object) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import eigsh
 
-from nysboost.boosting.variants import ENSEMBLES, VARIANTS, find_learners, parse_method
+from nysboost.boosting.algorithm import find_learners
+from nysboost.boosting.variants import ENSEMBLES, VARIANTS, parse_method
 from nysboost.features.feature_map import features_of
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, PrecomputedGram, make_gram
