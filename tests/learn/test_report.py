@@ -10,7 +10,8 @@ from sklearn.base import clone
 import nysboost as nb
 from nysboost.learn.base import float32_suffices
 from nysboost.learn.calibration import calibrate
-from nysboost.learn.report import HeldOutRows, permutation_importances
+from nysboost.learn.report import permutation_importances
+from nysboost.learn.search.loss import TrainingRows
 from nysboost.learn.search.search import SearchResult
 from nysboost.rows.recognise import make_rows
 
@@ -45,11 +46,11 @@ def test_permutation_importances_of_a_linear_function_are_its_squared_weights():
     weights = np.array([[3.0], [0.0], [1.0]])
     origins = np.array([0, 1, 1])
     found = permutation_importances(
-        lambda rows: rows @ weights, HeldOutRows(X, X @ weights), origins, 2
+        lambda rows: rows @ weights, TrainingRows(X, X @ weights), origins, 2
     )
     np.testing.assert_allclose(found, [0.9, 0.1], atol=0.03)
     nothing = permutation_importances(
-        lambda rows: 0 * rows[:, :1], HeldOutRows(X, X[:, :1]), np.arange(3), 3
+        lambda rows: 0 * rows[:, :1], TrainingRows(X, X[:, :1]), np.arange(3), 3
     )
     np.testing.assert_allclose(nothing, 1 / 3)
 
@@ -61,7 +62,7 @@ def test_of_very_many_columns_few_are_shuffled_and_the_right_ones_among_them():
         shuffles.append(0)
         return rows[:, 2998:] @ np.ones((2, 1))
 
-    found = permutation_importances(predict, HeldOutRows(X, predict(X)), np.arange(3000), 3000)
+    found = permutation_importances(predict, TrainingRows(X, predict(X)), np.arange(3000), 3000)
     assert len(shuffles) < 1100
     assert set(np.flatnonzero(found)) == {2998, 2999}
 

@@ -19,7 +19,7 @@ from nysboost.compare import peers
 from nysboost.compare.outcomes import Measures, Outcome, run_rounds, standard_error
 from nysboost.compare.page import format_number
 from nysboost.learn import NystroemClassifier, NystroemRegressor
-from nysboost.learn.search.splits import uses_folds
+from nysboost.learn.search.data import uses_folds
 from nysboost.numerics.arrays import Floats, Indices, spaced_indices
 
 OURS = "NysBoost"

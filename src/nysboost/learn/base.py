@@ -31,10 +31,11 @@ from nysboost.learn.input import (
     unit_of_weights,
     warn_if_unsorted,
 )
-from nysboost.learn.report import HeldOutRows, describe, permutation_importances
+from nysboost.learn.report import describe, permutation_importances
+from nysboost.learn.search.data import uses_folds
+from nysboost.learn.search.loss import TrainingRows
 from nysboost.learn.search.model import Member
 from nysboost.learn.search.search import SearchResult, run_search
-from nysboost.learn.search.splits import uses_folds
 from nysboost.learn.search.tuning import LANDMARKS
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike, spaced_indices
@@ -54,6 +55,10 @@ VARIANCE_BYTES = 2**25
 
 NEGLIGIBLE_CHANGE = 0.01
 """float32 may change predictions by this share of their error, and squared errors by 1e-4."""
+
+IMPORTANCE_ROWS, IMPORTANCE_NUMBERS = 500, 50_000
+"""Importances use at most this many held-out rows, and as many numbers in all. 500 rows estimate an
+error to about 5 %."""
 
 A = TypeVar("A", bound=NDArray[Any])
 
@@ -215,10 +220,13 @@ class BaseLearner(Estimator):
         self.validation_error_ = float(np.sqrt(mse.mean()))
         self._single = float32_suffices(self._predict_targets, rows, np.sqrt(mse))
 
-        # importances are computed when first asked for
+        # importances are computed when first asked for, from some held-out rows
         assert fitted.X is not None
-        held_out = HeldOutRows.of(fitted.X, fitted.truth)
-        self._held_out: HeldOutRows | None = held_out
+        most = max(50, IMPORTANCE_NUMBERS // rows.n_features)
+        h = min(IMPORTANCE_ROWS, most, len(fitted.truth))
+        some = arrays.floats_on_host(fitted.X[:h, :])
+        held_out = TrainingRows(some.copy(), fitted.truth[:h].copy())
+        self._held_out: TrainingRows | None = held_out
         self._importances: Floats | None = None
 
     # Reports

@@ -16,7 +16,7 @@ from nysboost.estimators.estimator import all_or_nothing, fit_method, with_usual
 from nysboost.learn.base import A, BaseLearner
 from nysboost.learn.distribution import MARGIN, calibrate_distribution
 from nysboost.learn.input import SMALLEST, TrainingTable
-from nysboost.learn.search.splits import FOLDS, uses_folds
+from nysboost.learn.search.data import FOLDS, uses_folds
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike, is_lazy
 from nysboost.numerics.checks import (

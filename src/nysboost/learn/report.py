@@ -3,53 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.numerics.linalg import positive_or_one
 
 if TYPE_CHECKING:
     from nysboost.learn.base import BaseLearner
+    from nysboost.learn.search.loss import TrainingRows
 
 SHOWN = 4
 """Candidates and columns that a summary names."""
-
-MOST_ROWS, MOST_NUMBERS = 500, 50_000
-"""Importances use at most this many held-out rows, and as many numbers in all. 500 rows estimate an
-error to about 5 %."""
 
 MOST_COLUMNS = 1000
 """At most this many columns are shuffled."""
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutRows:
-    """Rows as numbers, shape (h, d), and their targets, shape (h, t), kept for importances."""
-
-    X: Floats
-    truth: Floats
-
-    @classmethod
-    def of(cls, X: Array, truth: Floats) -> HeldOutRows:
-        """Return some of the held-out rows, on the host."""
-        most = max(50, MOST_NUMBERS // X.shape[1])
-        h = min(MOST_ROWS, most, len(truth))
-        some = floats_on_host(X[:h, :])
-        return cls(some.copy(), truth[:h].copy())
-
-    def squared_error(self, predicted: Array) -> float:
-        """Return the mean squared error of predictions, clipped to the range of the targets."""
-        least = self.truth.min(axis=0)
-        most = self.truth.max(axis=0)
-        clipped = np.clip(to_host(predicted), least, most)
-        return float(np.mean((clipped - self.truth) ** 2))
-
-
 def permutation_importances(
-    predict: Callable[[Floats], Array], rows: HeldOutRows, origins: Indices, n_columns: int
+    predict: Callable[[Floats], Array], rows: TrainingRows, origins: Indices, n_columns: int
 ) -> Floats:
     """Return by how much the squared error of held-out rows grows as each column is shuffled.
 
@@ -60,8 +33,8 @@ def permutation_importances(
     ----------
     predict : callable
         Predictions of shape (h, t) for rows of shape (h, d).
-    rows : HeldOutRows
-        The rows and their targets.
+    rows : TrainingRows
+        Held-out rows and their targets.
     origins : array of shape (d,)
         The column of the table that each column of `rows` comes from.
     n_columns : int
@@ -73,20 +46,28 @@ def permutation_importances(
         Shares, which sum to 1.
     """
     rng = np.random.default_rng(0)
-    unshuffled = rows.squared_error(predict(rows.X))
+    unshuffled = _squared_error(predict(rows.X), rows.Y)
     growth = np.zeros(n_columns)
-    for j in _columns_to_shuffle(rows.X, rows.truth, origins):
+    for j in _columns_to_shuffle(rows.X, rows.Y, origins):
         of_column = origins == j
         shuffled = rows.X.copy()
         drawn = rows.X[rng.permutation(len(shuffled))]
         shuffled[:, of_column] = drawn[:, of_column]
-        error = rows.squared_error(predict(shuffled))
+        error = _squared_error(predict(shuffled), rows.Y)
         growth[j] = max(error - unshuffled, 0.0)
 
     total = growth.sum()
     if total == 0:
         return np.full(n_columns, 1 / n_columns)
     return np.asarray(growth / total)
+
+
+def _squared_error(predicted: Array, truth: Floats) -> float:
+    """Return the mean squared error of predictions, clipped to the range of the targets."""
+    least = truth.min(axis=0)
+    most = truth.max(axis=0)
+    clipped = np.clip(to_host(predicted), least, most)
+    return float(np.mean((clipped - truth) ** 2))
 
 
 def _columns_to_shuffle(X: Floats, truth: Floats, origins: Indices) -> Indices:

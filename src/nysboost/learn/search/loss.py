@@ -23,7 +23,16 @@ import numpy as np
 
 from nysboost.kernels.distances import squared_norms
 from nysboost.kernels.radial import Radial
-from nysboost.numerics.arrays import Array, Indices, block_bytes, identity, namespace, take, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    apply_in_place,
+    block_bytes,
+    identity,
+    namespace,
+    take,
+    to_host,
+)
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.threads import threads_for, usable_threads
@@ -172,17 +181,14 @@ class Sums(NamedTuple):
 class CollapsedBound:
     """L and its derivatives by log γ, W (c, c) and C (n, c).
 
-    `within` (c, c) is ∂L/∂W, and ∂L/∂C is C `cross` + (Cw − Y) `w_noise`ᵀ,
-    where `cross` (c, c) is M⁻¹ − τW⁻¹/γ, and `w_noise` (c, t) is w/(s²t),
-    of one s² for each of t outputs.
+    `within` (c, c) is ∂L/∂W. ∂L/∂C is C (M⁻¹ − τW⁻¹/γ) + (Cw − Y) wᵀ/(s²t), with one s² for each
+    of t outputs: the product of [C, Y] and `cross` (c + t, c).
     """
 
     value: float
     to_log_gamma: float
     within: Array
     cross: Array
-    w: Array
-    w_noise: Array
 
     @classmethod
     def of(cls, sums: Sums, W: Array, log_gamma: float, trace: float) -> CollapsedBound | None:
@@ -222,9 +228,14 @@ class CollapsedBound:
         M_inverse = M_root.T @ M_root
         W_inverse = L_inverse.T @ L_inverse
         K = L_inverse.T @ T_root
-        of_fit = gamma * (M_inverse + w @ w_noise.T)
+        ww = w @ w_noise.T
+        of_fit = gamma * (M_inverse + ww)
         of_matrix = tau * (K @ K.T) - (1 + trace) * W_inverse
         within = (of_fit + of_matrix) / 2
+
+        # ∂L/∂C = C (M⁻¹ − τW⁻¹/γ + wwᵀ/s²) − Y wᵀ/s²
+        of_C = M_inverse - tau * W_inverse + ww
+        cross = xp.concat([of_C, -w_noise.T], axis=0)
 
         # ∂L/∂log γ = ½ (γ tr M⁻¹W − c + γwᵀWw/s² − τ (n − tr W⁻¹S)/γ)
         fitted = xp.sum(M_inverse * W) + xp.sum(w_noise * (W @ w))
@@ -234,8 +245,7 @@ class CollapsedBound:
         numbers = to_host(xp.stack([value, to_log_gamma, noise])).tolist()
         if not np.isfinite(numbers).all():
             return None
-        cross = M_inverse - tau * W_inverse
-        return cls(numbers[0], numbers[1], within, cross, w, w_noise)
+        return cls(numbers[0], numbers[1], within, cross)
 
 
 def _noise(total: Array, explained: Array) -> Array:
@@ -271,7 +281,7 @@ class CrossKernel:
         self.plan = Plan(rows.n, min(block, rows.n), threads)
 
     def moments(self) -> tuple[Array, Array]:
-        """Return S = CᵀC and b = CᵀY, and keep C and φ' of each block."""
+        """Return S = CᵀC and b = CᵀY, and keep [C, Y] and φ' of each block."""
         S, b = self._sum(self._block_moments)
         return S, b
 
@@ -292,7 +302,8 @@ class CrossKernel:
         mapped = map_rows(some.X, self.point.A)
         squared = _squared_distances(mapped, self.point.U)
         C, slope = self.kernel.profile(squared)
-        self.blocks[block.start] = C, slope
+        CY = namespace(C).concat([C, some.Y], axis=1)
+        self.blocks[block.start] = CY, slope
 
         S = C.T @ some.weighted(C)
         b = C.T @ some.weighted(some.Y)
@@ -301,12 +312,10 @@ class CrossKernel:
     def _block_gradient(self, block: slice, bound: CollapsedBound) -> tuple[Array, ...]:
         xp = namespace(self.rows.X)
         some = self.rows.at(block)
-        C, slope = self.blocks[block.start]
+        CY, slope = self.blocks[block.start]
 
-        # B = (C (M⁻¹ − τW⁻¹/γ) + (Cw − Y) wᵀ/s²) ∘ φ'
-        B = C @ bound.cross
-        missed = C @ bound.w - some.Y
-        B += missed @ bound.w_noise.T
+        # B = ∂L/∂C ∘ φ'
+        B = CY @ bound.cross
         B *= slope
         if some.weights is not None:
             B *= some.weights[:, None]
@@ -319,10 +328,13 @@ class CrossKernel:
 
 def _squared_distances(X: Array, U: Array) -> Array:
     """Return ‖x − u‖² for all pairs, from one product: a search needs no more digits."""
-    squared = X @ (-2.0 * U).T
-    squared += squared_norms(X)[:, None]
-    squared += squared_norms(U)[None, :]
-    return namespace(X).clip(squared, min=0.0)
+    # [x, ‖x‖², 1] times [−2u, 1, ‖u‖²]
+    xp = namespace(X)
+    x = squared_norms(X)[:, None]
+    u = squared_norms(U)[:, None]
+    left = xp.concat([X, x, xp.ones_like(x)], axis=1)
+    right = xp.concat([-2 * U, xp.ones_like(u), u], axis=1)
+    return apply_in_place("maximum", left @ right.T, 0.0)
 
 
 def _inner(X: Array, Y: Array, full: bool) -> Array:

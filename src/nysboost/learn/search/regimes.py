@@ -20,7 +20,7 @@ from nysboost.kernels.scaling import (
 )
 from nysboost.learn.search import tuning
 from nysboost.learn.search.candidates import Candidate, Place, uniform_landmarks
-from nysboost.learn.search.splits import uses_folds
+from nysboost.learn.search.data import uses_folds
 from nysboost.numerics.messages import unknown
 from nysboost.rows.rows import Rows
 
