@@ -3,8 +3,7 @@
 import numpy as np
 
 from nysboost.boosting.state import FeatureTable
-from nysboost.features.feature_map import features_of
-from nysboost.features.nystrom import fit_learner
+from nysboost.features.feature_map import features_of, fit_learner
 
 
 def to_table(problem, p=4, m=6, rows=None):

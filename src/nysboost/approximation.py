@@ -14,9 +14,8 @@ from nysboost.boosting.state import Step
 from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify
 from nysboost.features.error_path import mixture_errors
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import EncodedMap, Encoder, FeatureMap, make_triangular
+from nysboost.features.feature_map import EncodedMap, Encoder, FeatureMap, Mixture, make_triangular
 from nysboost.features.low_rank import LowRankMatrix
-from nysboost.features.nystrom import Mixture
 from nysboost.features.residual import ERRORS, Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, on_other_rows
 from nysboost.kernels import Kernel

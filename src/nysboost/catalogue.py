@@ -23,8 +23,8 @@ from nysboost.boosting.variants import (
     register_rule,
 )
 from nysboost.certificates.fewest_landmarks import within_tolerance
-from nysboost.features.feature_map import FeatureMap
-from nysboost.features.nystrom import Mixture, fit_learner, truncate
+from nysboost.features.factor import truncate
+from nysboost.features.feature_map import FeatureMap, Mixture, fit_learner
 from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.core import core_on
 from nysboost.joint.method import joint

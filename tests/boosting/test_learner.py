@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from learners import dense
 
 import nysboost as nb
-from nysboost.features.feature_map import features_of
-from nysboost.features.nystrom import fit_learner, residual_diagonal, truncate
+from nysboost.features.factor import residual_diagonal, truncate
+from nysboost.features.feature_map import features_of, fit_learner
 from nysboost.gram import make_gram
 
 cases = pytest.mark.parametrize("case", market.NAMES)

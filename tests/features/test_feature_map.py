@@ -11,8 +11,8 @@ from nysboost.features.feature_map import (
     FeatureMap,
     features_of,
     make_triangular,
-    product_with,
 )
+from nysboost.features.feature_pass import make_product
 from nysboost.gram import make_gram
 from nysboost.numerics.checks import Budget
 from nysboost.rows.rows import ArrayRows
@@ -60,7 +60,7 @@ def test_a_projection_made_triangular_approximates_the_same(width):
     N, values = rng.normal(size=(200, width)), rng.normal(size=(5, 200))
     R = make_triangular(N)
     np.testing.assert_allclose(R @ R.T, N @ N.T, atol=1e-10)
-    np.testing.assert_allclose(product_with(R, values)(values, None), values @ R, atol=1e-10)
+    np.testing.assert_allclose(make_product([R], values)(values, None), values @ R, atol=1e-10)
     assert width < 128 or not np.tril(R, -(200 - width) - 1).any()
 
 

@@ -13,8 +13,7 @@ from numpy.random import Generator
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector, as_positions, choose
 from nysboost.boosting.state import FeatureTable, Pool, State, Step, ValidationSet
-from nysboost.features.feature_map import FeatureMap, features_of
-from nysboost.features.nystrom import Mixture, fit_learner
+from nysboost.features.feature_map import FeatureMap, Mixture, features_of, fit_learner
 from nysboost.gram import Gram, take_sample
 from nysboost.numerics.arrays import Indices
 from nysboost.numerics.linalg import max_abs, norms

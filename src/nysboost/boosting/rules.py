@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from nysboost.boosting.selectors import as_numpy, describe
 from nysboost.boosting.state import State, ValidationSet
-from nysboost.features.nystrom import Mixture
+from nysboost.features.feature_map import Mixture
 from nysboost.numerics.arrays import Floats
 from nysboost.settings import GRID, Settings, require_eta, require_penalties
 

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.features.feature_map import BlockDiagonal, FeatureMap, features_of
-from nysboost.features.nystrom import Mixture, fit_learner
+from nysboost.features.feature_map import (
+    BlockDiagonal,
+    FeatureMap,
+    Mixture,
+    features_of,
+    fit_learner,
+)
 from nysboost.gram import Gram, Sample, pool
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices

@@ -23,7 +23,7 @@ from nysboost.numerics.arrays import (
     to_host,
 )
 from nysboost.numerics.linalg import spectrum, triangular_factor
-from nysboost.numerics.tolerances import ROUNDING
+from nysboost.numerics.tolerances import EXHAUSTED, ROUNDING
 from nysboost.rows.driver import BlockFunction, BlockTask, Merge, Shared, Task
 from nysboost.rows.pairs import PairTask
 from nysboost.rows.rows import ArrayRows, Rows
@@ -274,6 +274,30 @@ def _squared_norms(weights: Floats, F: Array) -> Floats:
 
 def _factorise(_: None, F: Array) -> Floats:
     return triangular_factor(F)
+
+
+# A learner on all rows
+
+
+def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
+    """Return (C W⁺ Cᵀ)_k, the best of rank k (Tropp, Yurtsever, Udell and Cevher 2017).
+
+    With F = C P = Q R and the leading right singular vectors V_k of R, the projection is P V_k.
+    """
+    R = Factor(gram, learner).triangular()
+    _, _, V_transposed = np.linalg.svd(R)
+    return learner.times(V_transposed[:rank].T)
+
+
+def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
+    """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
+    diagonal = floats_on_host(gram.diag())
+    approximated = Factor(gram, learner).squared_norms()
+    missing = np.abs(diagonal - approximated)
+
+    eliminations = max(1, learner.rank)
+    rounding = EXHAUSTED * eliminations * gram.eps * diagonal
+    return np.where(missing > rounding, missing, 0.0)
 
 
 # Tiles of G, with the features of both sides

@@ -1,4 +1,4 @@
-"""The feature map x ↦ k(x, Z) N: the form of every approximation."""
+"""The feature map x ↦ k(x, Z) N, the form of every approximation, and plain Nyström."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.linalg import block_diag, rq
 
-from nysboost.features.feature_pass import WriteFeatures
-from nysboost.gram import EntryCounter, Gram, Landmarks, Sample
+from nysboost.features.feature_pass import PANEL, Product, WriteFeatures, make_product
+from nysboost.gram import NOT_FINITE, EntryCounter, Gram, Landmarks, Sample, refuse_indefinite
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics.arrays import (
     Array,
+    Floats,
     Selection,
     TableLike,
     as_float,
@@ -24,24 +25,21 @@ from nysboost.numerics.arrays import (
     epsilon,
     floats_on_host,
     identity,
+    in_dtype_of,
+    in_float64,
     like,
     namespace,
-    product_into,
     take,
     to_host,
 )
 from nysboost.numerics.checks import Budget
-from nysboost.numerics.linalg import norms, triangular_inverse
+from nysboost.numerics.linalg import all_finite, norms, triangular_inverse
 from nysboost.numerics.tolerances import JITTER, ROUNDING
 from nysboost.rows.recognise import make_stream
 from nysboost.rows.rows import ArrayRows, RowStream
 
 Encoder: TypeAlias = Callable[[TableLike], TableLike]
 """What makes numbers of a table of the user's, and leaves numbers as they are."""
-
-PANEL = 128
-"""Columns of a triangular N that are multiplied at a time, without the zeros below them: 2/3 of the
-time of a whole product."""
 
 
 def no_encoder(X: TableLike) -> TableLike:
@@ -75,35 +73,6 @@ Projection: TypeAlias = Array | BlockDiagonal | None
 """N of shape (m, r), a block for each learner, or None for the identity."""
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """A part P of N that is not zero, and where it stands: N[rows, columns] = P."""
-
-    rows: slice
-    columns: slice
-    P: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Product:
-    """C ↦ C N, for an N with zeros outside its pieces."""
-
-    pieces: tuple[Piece, ...]
-    width: int
-
-    def __call__(self, C: Array, out: Array | None = None) -> Array:
-        """Return C N, shape (n, r), in `out` if it is given."""
-        if out is None:
-            if len(self.pieces) == 1:
-                return C @ self.pieces[0].P
-            out = empty((C.shape[0], self.width), C)
-
-        for piece in self.pieces:
-            values = C[:, piece.rows]
-            product_into(values, piece.P, out[:, piece.columns])
-        return out
-
-
 def diagonal_blocks(N: Projection) -> tuple[Array, ...]:
     """Return the blocks on the diagonal of N: none of the identity, which is None."""
     if N is None:
@@ -113,54 +82,12 @@ def diagonal_blocks(N: Projection) -> tuple[Array, ...]:
     return (N,)
 
 
-def product_with(N: Projection, template: Array) -> Product | None:
-    """Return C ↦ C N, with N where the rows are; None if N is the identity."""
-    if N is None:
-        return None
-
-    # blocks stand below and beside each other, the panels of a block beside each other
-    pieces = []
-    row = 0
-    column = 0
-    for block in diagonal_blocks(N):
-        for P in _panels(like(block, template)):
-            height, width = P.shape
-            rows = slice(row, row + height)
-            columns = slice(column, column + width)
-            pieces.append(Piece(rows, columns, P))
-            column += width
-        row += block.shape[0]
-    return Product(tuple(pieces), column)
-
-
 def make_triangular(N: Array) -> Array:
     """Return R of N = R Q, upper triangular, with R Rᵀ = N Nᵀ: features of the same K̂, for less."""
     if N.shape[1] <= PANEL:
         return N
     R = rq(floats_on_host(N), mode="r", check_finite=False)
     return like(R, N)
-
-
-def _panels(P: Array) -> list[Array]:
-    """Return a projection as panels of columns where it is upper triangular, else in one piece.
-
-    Of an (m, k) matrix the last k rows are a triangle.
-    """
-    height, width = P.shape
-    above = height - width
-    if above < 0 or width <= PANEL:
-        return [P]
-
-    below_diagonal = np.tril(to_host(P), -above - 1)
-    if below_diagonal.any():
-        return [P]
-
-    # a panel ends where its last column does
-    panels = []
-    for start in range(0, width, PANEL):
-        stop = min(start + PANEL, width)
-        panels.append(P[: above + stop, start:stop])
-    return panels
 
 
 # The map
@@ -312,7 +239,10 @@ class FeatureMap:
 
     def _prepare(self, template: Array) -> PreparedMap:
         evaluate = self.landmarks.evaluator(self.kernel, template)
-        product = product_with(self.projection, template)
+        product = None
+        if self.projection is not None:
+            blocks = diagonal_blocks(self.projection)
+            product = make_product(blocks, template)
         return PreparedMap(evaluate, product)
 
     @cached_property
@@ -349,3 +279,58 @@ def features_of_block(gram: Gram, transform: FeatureMap, X: Array) -> Array:
     """Return a map's features at rows X in memory, as the Gram counts and budgets them."""
     rows = ArrayRows(X)
     return transform.write(rows, budget=gram.budget, counter=gram.counter)
+
+
+# Learners: standard Nyström approximations, and mixtures of them
+
+
+def fit_learner(
+    gram: Gram, landmarks: Landmarks, rank: int, weights: Floats | None = None
+) -> FeatureMap:
+    """Fit the standard Nyström approximation C W_k⁺ Cᵀ (Section 2.2; steps 1 and 2e).
+
+    With W = U Λ Uᵀ the projection is U_k Λ_k^(−1/2); eigenvalues at the rounding level are zero.
+    With weights D it is (D^½ W D^½)_k⁺ between two D^½.
+    """
+    W = gram.within(landmarks)
+    if not all_finite(W):
+        raise ValueError(NOT_FINITE)
+
+    if weights is None:
+        root = _inverse_root(W, rank, gram.eps)
+    else:
+        # D^½ W D^½
+        D_root = like(np.sqrt(weights)[:, None], W)
+        weighted = D_root * W * D_root.T
+        root = D_root * _inverse_root(weighted, rank, gram.eps)
+    projection = in_dtype_of(root, W)
+    return FeatureMap(gram.kernel, landmarks, projection)
+
+
+def _inverse_root(W: Array, rank: int, eps: float) -> Array:
+    """Return U_k Λ_k^(−1/2) of W = U Λ Uᵀ, in float64, without eigenvalues at the rounding level.
+
+    Rounding errors of the entries do not add up with m, so the cut-off does not grow either: eps·m
+    would cut eigenvalues that float32 still knows.
+    """
+    xp = namespace(W)
+    symmetric = (W + W.T) / 2
+    eigenvalues, U = xp.linalg.eigh(in_float64(symmetric))
+
+    # in falling order
+    eigenvalues = xp.flip(eigenvalues)
+    U = xp.flip(U, axis=1)
+    refuse_indefinite(eigenvalues)
+
+    leading = eigenvalues[:rank]
+    kept = leading > ROUNDING * eps * leading[0]
+    k = int(to_host(kept).sum())
+    return U[:, :k] / xp.sqrt(leading[:k])
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Σ_i w_i K_i: p learners and their weights, of shape (p,), negative ones under ridge too."""
+
+    learners: tuple[FeatureMap, ...]
+    weights: Floats

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.features.feature_map import FeatureMap, features_of
-from nysboost.features.nystrom import fit_learner
+from nysboost.features.feature_map import FeatureMap, features_of, fit_learner
 from nysboost.gram import Gram, Landmarks, Sample, take_sample
 from nysboost.joint.joint_constants import ANCHOR, ERROR_ROWS, ROWS_PER_LANDMARK
 from nysboost.numerics.arrays import Array, Indices, like, namespace, take, to_host

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import qr
 
-from nysboost.features.feature_map import features_of
-from nysboost.features.nystrom import fit_learner, residual_diagonal
+from nysboost.features.factor import residual_diagonal
+from nysboost.features.feature_map import features_of, fit_learner
 from nysboost.gram import Gram, Landmarks, Sample, pool
 from nysboost.joint.core import (
     Fit,

@@ -9,7 +9,8 @@ import numpy as np
 
 from nysboost.boosting.rules import Combination, Rule
 from nysboost.boosting.state import State
-from nysboost.features.nystrom import Mixture, residual_diagonal
+from nysboost.features.factor import residual_diagonal
+from nysboost.features.feature_map import Mixture
 from nysboost.gram import Landmarks, pool
 from nysboost.joint.core import fit_core, select_best
 from nysboost.joint.exchange import exchange_landmarks

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.approximation import Approximation
 from nysboost.estimators.estimator import Estimator, KernelLike
-from nysboost.features.nystrom import Mixture
+from nysboost.features.feature_map import Mixture
 from nysboost.gram import KernelGram
 from nysboost.learn.input import (
     SAID_OF_GROUPS,

@@ -8,8 +8,7 @@ import numpy as np
 
 from nysboost.approximation import Approximation
 from nysboost.catalogue import register_target_method
-from nysboost.features.feature_map import FeatureMap
-from nysboost.features.nystrom import Mixture
+from nysboost.features.feature_map import FeatureMap, Mixture
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Matern
 from nysboost.kernels.base import Mapped

@@ -23,8 +23,7 @@ from scipy.linalg import eigh
 
 from nysboost.boosting.state import Pool
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap
-from nysboost.features.nystrom import fit_learner
+from nysboost.features.feature_map import FeatureMap, fit_learner
 from nysboost.gram import Gram
 from nysboost.joint.core import optimal_core
 from nysboost.methods.in_sample import InSample

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.features.nystrom import Mixture, fit_learner
+from nysboost.features.feature_map import Mixture, fit_learner
 from nysboost.gram import Gram
 from nysboost.methods.leverage import normalise, recursive_scores
 

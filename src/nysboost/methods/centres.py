@@ -8,8 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from nysboost.boosting.algorithm import sample_rows
-from nysboost.features.feature_map import FeatureMap, features_of
-from nysboost.features.nystrom import fit_learner
+from nysboost.features.feature_map import FeatureMap, features_of, fit_learner
 from nysboost.gram import Gram, Landmarks, Sample
 from nysboost.joint.core import optimal_core
 from nysboost.kernels import Evaluator, Kernel

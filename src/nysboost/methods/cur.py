@@ -15,8 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import coo_array, vstack
 
-from nysboost.features.feature_map import FeatureMap
-from nysboost.features.nystrom import Mixture
+from nysboost.features.feature_map import FeatureMap, Mixture
 from nysboost.gram import Gram, Landmarks, pool
 from nysboost.methods.adaptive import strips
 from nysboost.methods.in_sample import InSample

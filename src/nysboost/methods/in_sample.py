@@ -10,8 +10,7 @@ from scipy.sparse import coo_array
 
 from nysboost.approximation import Approximation
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap
-from nysboost.features.nystrom import Mixture
+from nysboost.features.feature_map import FeatureMap, Mixture
 from nysboost.features.residual import Residual
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, like, namespace

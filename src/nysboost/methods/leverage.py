@@ -13,8 +13,7 @@ from numpy.random import Generator
 
 from nysboost.boosting.state import Pool
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap, features_of
-from nysboost.features.nystrom import fit_learner
+from nysboost.features.feature_map import FeatureMap, features_of, fit_learner
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.gram.landmarks import take_sample
 from nysboost.kernels import Linear

@@ -11,9 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nysboost.features.feature_map import BlockDiagonal, FeatureMap
+from nysboost.features.feature_map import BlockDiagonal, FeatureMap, Mixture
 from nysboost.features.linear import LinearModel, LinearPredictor
-from nysboost.features.nystrom import Mixture
 from nysboost.gram import Gram, Landmarks
 from nysboost.kernels import CallableKernel, Kernel, Metric
 from nysboost.kernels.metric import Quantiles

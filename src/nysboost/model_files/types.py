@@ -13,9 +13,8 @@ from sklearn.base import BaseEstimator
 from nysboost import estimators, kernels, learn
 from nysboost._approximate import FrameEncoder
 from nysboost.approximation import Approximation
-from nysboost.features.feature_map import BlockDiagonal, EncodedMap, FeatureMap
+from nysboost.features.feature_map import BlockDiagonal, EncodedMap, FeatureMap, Mixture
 from nysboost.features.linear import LinearModel, LinearPredictor, Moments
-from nysboost.features.nystrom import Mixture
 from nysboost.gram import EntryCounter, Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.kernels.metric import Quantiles
 from nysboost.learn.calibration import Calibration

@@ -18,8 +18,7 @@ from scipy.sparse.linalg import eigsh
 
 from nysboost.boosting.algorithm import find_learners
 from nysboost.boosting.variants import ENSEMBLES, VARIANTS, parse_method
-from nysboost.features.feature_map import features_of
-from nysboost.features.nystrom import fit_learner
+from nysboost.features.feature_map import features_of, fit_learner
 from nysboost.gram import Gram, Landmarks, PrecomputedGram, make_gram
 from nysboost.methods.adaptive import adaptive
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
