@@ -94,14 +94,17 @@ def test_options_are_spelled_as_they_were_given():
     ]  # fmt: skip
 
 
-def test_list_shows_methods_kernels_presets_and_where_data_were_found(command, tmp_path):
-    np.savez(tmp_path / "glove.npz", X=np.zeros((7, 300)))
-    status, out, _ = command("list", "--data-dir", tmp_path)
+def test_list_shows_methods_kernels_presets_and_where_data_were_found(
+    command, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # a long path would be broken
+    np.savez("glove.npz", X=np.zeros((7, 300)))
+    status, out, _ = command("list", "--data-dir", ".")
     assert status == 0
     for word in ("URB-mean", "ensemble-ridge", "laplacian", "mnist-gaussian", "pendigits"):
         assert word in out
     assert "400,000 × 300" in out
-    assert "glove.npz" in out.replace("\n", "").replace(" ", "")
+    assert "glove.npz" in out
     assert "URB-mean" in json.loads(command("list", "--json")[1])["methods"]
 
 

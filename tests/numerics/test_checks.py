@@ -78,7 +78,7 @@ def test_what_numpy_cannot_index_with_gets_a_sentence(rows):
 NEVER = [True, None, "1", np.inf, np.nan, np.ones(2)]
 POSITIVE, NUMBERS = [1e-300, np.float32(2.5), np.int64(3)], [0, -1.5, np.float32(3), np.int8(-4)]
 REQUIRED = {
-    "a positive number": (require_positive, POSITIVE, [0, -1, 1j, [1.0]]),
+    "a positive number": (require_positive, POSITIVE, [0, -1, 1j, [1.0], 10**400]),
     "a positive whole number": (require_count, [1, np.int8(1), np.uint64(7)], [0, -1, 1.0]),
     "a number": (require_number, NUMBERS, [-np.inf]),
 }

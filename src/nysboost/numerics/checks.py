@@ -51,7 +51,9 @@ def require_count(name: str, value: object) -> None:
 def _require(name: str, rule: str, value: Any, low: float, high: float, kind: type = Real) -> None:
     """Raise unless the value is a number of this kind between two others."""
     is_number = isinstance(value, kind) and not isinstance(value, bool)
-    if not is_number or not low < value < high:
+    # a float32 cannot be compared with LARGEST
+    number = value.item() if isinstance(value, np.generic) else value
+    if not is_number or not low < number < high:
         raise ValueError(f"{name} {rule}, but {name}={format_value(value)} was given.")
 
 
