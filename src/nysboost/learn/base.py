@@ -244,7 +244,7 @@ class BaseLearner(Estimator):
             self._importances = importances
         return importances
 
-    def _predict_array(self, X: Floats) -> Array:
+    def _predict_array(self, X: Array) -> Array:
         """Return predictions of rows as numbers on the host, in float64."""
         rows = make_rows(arrays.like(X, self.components_))
         return self._predict_targets(Float64Rows(rows))

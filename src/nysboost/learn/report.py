@@ -22,7 +22,7 @@ MOST_COLUMNS = 1000
 
 
 def permutation_importances(
-    predict: Callable[[Floats], Array], rows: TrainingRows, origins: Indices, n_columns: int
+    predict: Callable[[Array], Array], rows: TrainingRows, origins: Indices, n_columns: int
 ) -> Floats:
     """Return by how much the squared error of held-out rows grows as each column is shuffled.
 
@@ -62,7 +62,7 @@ def permutation_importances(
     return np.asarray(growth / total)
 
 
-def _squared_error(predicted: Array, truth: Floats) -> float:
+def _squared_error(predicted: Array, truth: Array) -> float:
     """Return the mean squared error of predictions, clipped to the range of the targets."""
     least = truth.min(axis=0)
     most = truth.max(axis=0)
@@ -70,7 +70,7 @@ def _squared_error(predicted: Array, truth: Floats) -> float:
     return float(np.mean((clipped - truth) ** 2))
 
 
-def _columns_to_shuffle(X: Floats, truth: Floats, origins: Indices) -> Indices:
+def _columns_to_shuffle(X: Array, truth: Array, origins: Indices) -> Indices:
     """Return all columns of the table, or those of the largest covariance with the targets."""
     columns = np.unique(origins)
     if len(columns) <= MOST_COLUMNS:
