@@ -1,5 +1,7 @@
 """What a learner says: importances, a summary, HTML, probabilities, in enough digits."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +25,15 @@ def table(n=200):
     X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
     X["colour"] = rng.choice(["red", "green", "blue"], size=n)
     return X, 2 * X["b"].to_numpy() + (X["colour"] == "red").to_numpy()
+
+
+def test_pickling_leaves_a_learner_as_it_was():
+    model = nb.NystroemRegressor(**QUICK).fit(*table())
+    importances = model.feature_importances_
+    before = dict(vars(model))
+    again = pickle.loads(pickle.dumps(model))
+    assert all(vars(model)[name] is value for name, value in before.items())
+    np.testing.assert_array_equal(again.feature_importances_, importances)
 
 
 @pytest.mark.parametrize("change", [{"metric": "each"}, {"metric": None}, {"landmarks": "uniform"}])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
+from sklearn.utils import Tags, check_array
 from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -23,7 +23,7 @@ from nysboost.kernels import merge_parameters
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
 from nysboost.numerics.checks import make_rng, to_table
 from nysboost.rows.recognise import is_external, make_rows, make_stream
-from nysboost.rows.rows import RowStream
+from nysboost.rows.rows import Rows, RowStream
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import CHECKS, fit_rows, name_columns, new_rows, refuse_width
@@ -69,12 +69,13 @@ class BaseNystroem(
         y : array-like of shape (n_samples,) or None
             Targets, for the method "target"; others ignore it.
         """
-        X = self._training_table(X)
+        table = self._training_table(X)
         settings = self._settings()
         rng = make_rng(self.random_state)
 
         # G, of which the method looks at some blocks
-        gram = make_gram(X, self.kernel, budget=self._budget(), **self._kernel_parameters())
+        parameters = self._kernel_parameters()
+        gram = make_gram(table, self.kernel, budget=self._budget(), **parameters)
         self.approximation_ = run_method(
             self._method(),
             gram,
@@ -159,39 +160,49 @@ class BaseNystroem(
                 names.append(setting.name)
         return names
 
-    def _training_table(self, X: Any) -> Any:
+    def _training_table(self, X: TableLike) -> TableLike | Rows:
         """Return the table to fit to, checked, and note its columns."""
         if is_frame(X):
-            return fit_rows(self, X, "refuse")
+            rows: Rows = fit_rows(self, X, "refuse")
+            return rows
 
-        if is_external(X):  # scikit-learn would copy it into memory
+        # scikit-learn would copy what is not in memory
+        table = X
+        if is_external(X):
             name_columns(self, None, make_rows(X).n_features)
         else:
-            X = validate_data(self, to_table(X), **CHECKS)
+            table = validate_data(self, to_table(X), **CHECKS)
 
         # no frame: there is nothing to code
         self._table = None
         self.schema_ = Schema((), self.n_features_in_)
-        return X
+        return table
 
-    def _new_rows(self, X: Any) -> RowStream:
+    def _new_rows(self, X: TableLike | Iterator[TableLike]) -> RowStream:
         """Return the rows of a table, or of an iterator of tables, with the columns of the fit."""
         if self._precomputed():
             return self._new_kernel_rows(X)
+
+        # columns that have to be coded as in the fit
         if is_frame(X) or self._table is not None:
             rows: RowStream = new_rows(self, X, "refuse")
             return rows
 
+        # numbers as they are
         if is_external(X):
             rows = make_stream(X)
             refuse_width(self, rows.n_features)
             return rows
+        table = validate_data(self, to_table(X), reset=False, **CHECKS)
+        return make_rows(table)
 
-        return make_rows(validate_data(self, to_table(X), reset=False, **CHECKS))
-
-    def _new_kernel_rows(self, X: Any) -> RowStream:
+    def _new_kernel_rows(self, X: TableLike | Iterator[TableLike]) -> RowStream:
         """Return rows of kernel values, against all training rows or the landmarks alone."""
-        rows = make_stream(X if is_external(X) else check_array(to_table(X), **CHECKS))
+        values = X
+        if not is_external(X):
+            values = check_array(to_table(X), **CHECKS)
+
+        rows = make_stream(values)
         n = self.n_features_in_
         c = len(self._transform.landmarks)
         if rows.n_features not in (n, c):
@@ -201,7 +212,7 @@ class BaseNystroem(
             )
         return rows
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

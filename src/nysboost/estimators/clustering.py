@@ -30,6 +30,8 @@ NAMED_GAMMA = 1.0
 
 LABEL_RULES = ("kmeans", "cluster_qr")
 
+TINY = float(np.finfo(float).tiny)
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
@@ -109,7 +111,9 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         if self.assign_labels not in LABEL_RULES:
             raise ValueError(unknown("label rule", self.assign_labels, LABEL_RULES))
 
-        features = self._fit_features(X, gamma=self._gamma(), method=self._landmark_method())
+        gamma = self._choose_gamma()
+        method = self._choose_method()
+        features = self._fit_features(X, gamma=gamma, method=method)
         n, r = features.shape
         if n < self.n_clusters:
             raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
@@ -137,31 +141,35 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         With H = D^(−½) F and HᵀH = V Λ Vᵀ, those of D^(−½) F Fᵀ D^(−½) are H V Λ^(−½).
         """
         # the degrees d = F (Fᵀ1)
-        diagonal = arrays.floats_on_host(features.gram.diag())[:, None]
+        diagonal = arrays.floats_on_host(features.gram.diag())
+        diagonal = diagonal[:, None]
         self._degrees = features.total()
 
         # Λ and V, the largest first
         products = features.fold(_normalised_products, self._degrees, diagonal)
         eigenvalues, V = np.linalg.eigh(products)
-        leading = eigenvalues[::-1][:k]
-        self.eigenvalues_ = np.maximum(leading, np.finfo(float).tiny)
-        self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
+        leading = slice(None, -k - 1, -1)
+        self.eigenvalues_ = np.maximum(eigenvalues[leading], TINY)
+        self._vectors = V[:, leading] / np.sqrt(self.eigenvalues_)
 
-        embedding = features.map(_embed, (self._degrees, self._vectors), k, diagonal)
+        # the rows of H V Λ^(−½), where they are, and then here
+        shared = (self._degrees, self._vectors)
+        embedding = features.map(_embed, shared, k, diagonal)
         return arrays.floats_on_host(gather(embedding))
 
-    def _gamma(self) -> float | str | None:
+    def _choose_gamma(self) -> float | str | None:
         """Return gamma, which has a default where the kernel is a name without parameters."""
-        if self.gamma is not None or not isinstance(self.kernel, str) or self._precomputed():
+        if self.gamma is not None or not isinstance(self.kernel, str):
             return self.gamma
 
+        # a width may be among the other parameters, and some kernels have none
         given = self.kernel_params or {}
         has_width = "gamma" in given or "sigma" in given
         if has_width or "gamma" not in parameter_names(self.kernel):
             return None
         return NAMED_GAMMA
 
-    def _landmark_method(self) -> str:
+    def _choose_method(self) -> str:
         """Return the method that finds the landmarks; "rpcholesky" can miss a small cluster."""
         if self.method != "auto":
             return self.method
@@ -203,7 +211,9 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         F = arrays.floats_on_host(self.features_.transform(X))
         diagonal = (F * F).sum(axis=1, keepdims=True)
 
-        embedded = _embed((self._degrees, self._vectors), F, diagonal)
+        # new rows are embedded as those of the fit
+        shared = (self._degrees, self._vectors)
+        embedded = _embed(shared, F, diagonal)
         points = directions(embedded)
         distances = cdist(points, self.cluster_centers_)
         return np.asarray(distances.argmin(axis=1))
@@ -214,9 +224,10 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
 
 def _roots(degrees: Floats, F: Floats, diagonal: Floats) -> Floats:
     """Return the roots of the degrees, shape (b, 1). No row has less than its own k(x, x)."""
-    least = np.maximum(diagonal, np.finfo(float).tiny)
     of_rows = (F @ degrees)[:, None]
-    return np.asarray(np.sqrt(np.maximum(of_rows, least)))
+    least = np.maximum(diagonal, TINY)
+    bounded = np.maximum(of_rows, least)
+    return np.asarray(np.sqrt(bounded))
 
 
 def _normalised_products(degrees: Floats, F: Array, diagonal: Floats) -> Floats:

@@ -11,18 +11,22 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import Tags, estimator_html_repr
 
+from nysboost.approximation import Approximation
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.progress import Progress, report_progress
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Method = TypeVar("Method", bound=Callable[..., object])
 
@@ -41,6 +45,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     kernel: KernelLike
     max_memory: int | str
     n_jobs: int | None
+    verbose: int | None
 
     def set_params(self, **params: object) -> Self:
         """Set parameters by name; those of the kernel give this estimator another kernel.
@@ -57,19 +62,20 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         Matern(nu=2.5)
         """
         own = {}
-        changed = {}
+        of_kernel = {}
         for name, value in params.items():
             if name.startswith("kernel__"):
-                changed[name.removeprefix("kernel__")] = value
+                of_kernel[name.removeprefix("kernel__")] = value
             else:
                 own[name] = value
 
+        # the kernel after all others: it may be one of them
         super().set_params(**own)
-        if changed:
-            self.kernel = self._changed_kernel(changed)
+        if of_kernel:
+            self.kernel = self._change_kernel(of_kernel)
         return self
 
-    def _changed_kernel(self, changed: Mapping[str, object]) -> Kernel:
+    def _change_kernel(self, changed: Mapping[str, object]) -> Kernel:
         """Return the kernel with other parameters."""
         if not isinstance(self.kernel, Kernel):
             names = ", ".join(f"kernel__{name}" for name in changed)
@@ -83,7 +89,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             if name not in known:
                 raise ValueError(unknown(f"parameter of {self.kernel},", name, sorted(known)))
 
-        kernel: Any = self.kernel  # a dataclass, as every kernel with parameters is
+        # every kernel with parameters is a dataclass
+        kernel = cast("DataclassInstance", self.kernel)
         return cast("Kernel", replace(kernel, **changed))
 
     def _budget(self) -> Budget:
@@ -95,22 +102,23 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         copied.__dict__.update(self.__dict__)
         return copied
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         copied = copy.copy(self)
         memo[id(self)] = copied
         attributes = copy.deepcopy(self.__dict__, memo)
         copied.__dict__.update(attributes)
         return copied
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return what is pickled: all but the training rows."""
-        state: dict[str, Any] = super().__getstate__()
-        state |= self._saved_attributes()
-        if "approximation_" not in state:
-            return state
-        return state | {"approximation_": state["approximation_"].without_data()}
+        # a new dictionary: Python returns the estimator's own
+        state: dict[str, object] = super().__getstate__() | self._saved_attributes()
+        approximation = state.get("approximation_")
+        if isinstance(approximation, Approximation):
+            state["approximation_"] = approximation.without_data()
+        return state
 
-    def _saved_attributes(self) -> dict[str, Any]:
+    def _saved_attributes(self) -> dict[str, object]:
         """Return the attributes that files and pickles hold."""
         return dict(vars(self))
 
@@ -136,7 +144,7 @@ class KernelEstimator(Estimator):
     gamma: float | str | None = None
     coef0: float | None = None
     degree: float | None = None
-    kernel_params: Mapping[str, Any] | None = None
+    kernel_params: Mapping[str, object] | None = None
     max_memory: int | str = MAX_MEMORY
     n_jobs: int | None = None
     verbose: int | None = None
@@ -182,12 +190,15 @@ def report_fit(fit: Method) -> Method:
     """Let the `verbose` of a fit, and scikit-learn's callbacks, follow its progress."""
 
     @functools.wraps(fit)
-    def reported(self: Any, X: object, y: object = None, *args: object, **kwargs: object) -> object:
+    def reported(
+        self: Estimator, X: object, y: object = None, *args: object, **kwargs: object
+    ) -> object:
         title = type(self).__name__
         if not _awaits_callbacks(self):
             with report_progress(title, self.verbose):
                 return fit(self, X, y, *args, **kwargs)
 
+        # callbacks see the same progress as the bar, in parts
         parts = CallbackParts(self, {"X": X, "y": y})
         with report_progress(title, self.verbose, parts.follow):
             fitted = fit(self, X, y, *args, **kwargs)
@@ -208,7 +219,7 @@ def _awaits_callbacks(estimator: BaseEstimator) -> bool:
 class CallbackParts:
     """The parts of a fit, of which scikit-learn's callbacks are told one by one."""
 
-    def __init__(self, estimator: Any, data: Mapping[str, object]) -> None:
+    def __init__(self, estimator: Estimator, data: Mapping[str, object]) -> None:
         self.estimator = estimator
         self.data = data
         self.told = 0

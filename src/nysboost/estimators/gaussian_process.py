@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -21,12 +19,13 @@ from nysboost.numerics.checks import refuse_unequal, require_count, require_posi
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.lazy import label_largest
 from nysboost.rows.recognise import make_rows
-from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
+from nysboost.tables.targets import Labels, check_labels, compute_class_weights, find_classes
 
 CONVERGED = 1e-8
 """Newton's method stops when a step would lower the objective by less than this share."""
 
-NODES, MASSES = hermegauss(32)
+NODES, _MASSES = hermegauss(32)
+WEIGHTS = _MASSES / _MASSES.sum()
 """Quadrature of the logistic function under a normal distribution: right to six digits."""
 
 
@@ -93,7 +92,7 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
     kernel: KernelLike = field(default="rbf", kw_only=False)
     variance: float = 1.0
     max_iter: int = 100
-    class_weight: Mapping[Any, float] | str | None = None
+    class_weight: Mapping[Hashable, float] | str | None = None
 
     @fit_method
     def fit(self, X: TableLike, y: TableLike) -> GaussianProcessClassifier:
@@ -114,7 +113,13 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
 
         # the mode: u = √variance · w minimises ½‖u‖² + variance · Σ log(1 + exp(−y f)), on
         # features without the factor √variance
-        objective = Objective(Logistic(), self.variance, False, CONVERGED, self.max_iter)
+        objective = Objective(
+            Logistic(),
+            self.variance,
+            intercept=False,
+            tolerance=CONVERGED,
+            max_iter=self.max_iter,
+        )
         minimum = fit_margins(features, signs, objective)
         u = floats_on_host(minimum.w).T
         self.n_iter_ = minimum.n_iter
@@ -130,12 +135,13 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes)."""
         check_is_fitted(self)
+        rows = self.features_._new_rows(X)
         task = BlockTask("predict-proba", _probabilities, self, finite=True)
-        found: Floats = self.features_._new_rows(X).map(task, len(self.classes_))
+        found: Floats = rows.map(task, len(self.classes_))
         return found
 
     @with_usual_errors
-    def predict(self, X: TableLike) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> Labels:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X)  # which refuses where nothing is fitted
         return label_largest(probabilities, self.classes_)
@@ -144,7 +150,8 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
 def _probabilities(model: GaussianProcessClassifier, X: Array) -> Floats:
     """Return the probabilities of a block of rows, shape (b, n_classes)."""
     transform = model.features_._transform
-    features = transform.write(make_rows(X), budget=model._budget())
+    rows = make_rows(X)
+    features = transform.write(rows, budget=model._budget())
     F = np.sqrt(model.variance) * floats_on_host(features)
     unseen = _unseen_variance(model, X, F)
 
@@ -156,8 +163,10 @@ def _probabilities(model: GaussianProcessClassifier, X: Array) -> Floats:
         deviation = np.sqrt(seen + unseen)
         mean = F @ w
         latent = mean[:, None] + deviation[:, None] * NODES
-        columns.append(expit(latent) @ (MASSES / MASSES.sum()))
+        columns.append(expit(latent) @ WEIGHTS)
     probabilities = np.column_stack(columns)
+
+    # one problem stands for two classes
     if len(model.classes_) == 2:
         probabilities = np.hstack([1 - probabilities, probabilities])
 
@@ -173,7 +182,8 @@ def _unseen_variance(model: GaussianProcessClassifier, X: Array, F: Floats) -> F
     if kernel is None:  # a precomputed matrix says nothing of new rows with themselves
         return np.zeros(len(F))
     prior = model.variance * floats_on_host(kernel.diag(X))
-    return np.asarray(np.maximum(prior - (F * F).sum(axis=1), 0))
+    seen = (F * F).sum(axis=1)
+    return np.asarray(np.maximum(prior - seen, 0))
 
 
 def _hessian(w: Floats, F: Array) -> Floats:

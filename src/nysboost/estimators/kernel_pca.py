@@ -105,7 +105,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         # the covariance of the features, FᵀF / n − μ μᵀ
         means = features.fold(_sum_and_products) / n
         self.mean_ = means[0]
-        covariance = means[1:] - np.outer(self.mean_, self.mean_)
+        second_moments = means[1:]
+        covariance = second_moments - np.outer(self.mean_, self.mean_)
 
         # its eigenvectors with variance beyond rounding, largest first
         variances, vectors = np.linalg.eigh(covariance)
@@ -118,8 +119,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
 
         # all the variance there is: the mean of k(x, x), less ‖μ‖²
-        mean_diagonal = float(floats_on_host(features.gram.diag()).mean())
-        total = mean_diagonal - float(self.mean_ @ self.mean_)
+        diagonal = floats_on_host(features.gram.diag())
+        total = float(diagonal.mean() - self.mean_ @ self.mean_)
         self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, TINY))
 
         if self.fit_inverse_transform:
@@ -143,6 +144,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         """Return the components of rows, as in `Nystroem.transform`, centred as in fit: (n, k)."""
         check_is_fitted(self)
         F: Array = self.features_.transform(X)
+
+        # (F − μ) Vᵀ, without a copy of F
         components = like(self.components_.T, F)
         mean = like(self.mean_ @ self.components_.T, F)
         return F @ components - mean
@@ -163,27 +166,29 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         uniform sample, and the components themselves.
         """
         # T, the components of all rows, and landmarks among them
-        k = len(self.components_)
-        projected = features.map(_project, (self.mean_, self.components_), k)
+        axes = (self.mean_, self.components_)
+        projected = features.map(_project, axes, len(self.components_))
         T = floats_on_host(gather(projected))
+        n_landmarks = self.n_landmarks or DEFAULT_COMPONENTS
         pre_map = Nystroem(
             Gaussian(sigma="median"),
             method="uniform",
-            n_components=min(len(T), self.n_landmarks or DEFAULT_COMPONENTS),
+            n_components=min(len(T), n_landmarks),
             max_memory=self.max_memory,
             random_state=self.random_state,
         )
         self._pre_map = pre_map.set_output(transform="default").fit(T)
 
         # ΦᵀΦ and ΦᵀX in one pass; the last column of Φ is one, and its products are sums of rows
-        width = self._pre_image_features(T[:1]).shape[1]
         task = BlockTask("pre-images", _products_with_rows, self._pre_image_features)
         products = features.rows.fold(task, np.add, T)
+        width = len(products)
         normal = products[:, :width]
         right = products[:, width:]
 
         # (ΦᵀΦ + αI) B = Φᵀ(X − X̄)
-        self._centre = right[-1] / len(T)
+        sums_of_rows = right[-1]
+        self._centre = sums_of_rows / len(T)
         right -= np.outer(normal[-1], self._centre)
         ridge = self.alpha * np.eye(width)
         self.pre_images_ = np.linalg.solve(normal + ridge, right)
@@ -203,16 +208,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
 def _sum_and_products(_: None, F: Array) -> Floats:
     """Return Σf, and below it Σffᵀ."""
     F = floats_on_host(F)
-    return np.vstack([F.sum(axis=0), F.T @ F])
+    total = F.sum(axis=0)
+    products = F.T @ F
+    return np.vstack([total, products])
 
 
 def _project(shared: tuple[Floats, Floats], F: Array) -> Floats:
     """Return the components of a block of features, shape (b, k)."""
     mean, components = shared
-    return np.asarray((floats_on_host(F) - mean) @ components.T)
+    centred = floats_on_host(F) - mean
+    return np.asarray(centred @ components.T)
 
 
 def _products_with_rows(features: Callable[[Floats], Floats], X: Array, T: Floats) -> Floats:
     """Return Φ(T)ᵀΦ(T), and beside it Φ(T)ᵀX."""
     Phi = features(T)
-    return Phi.T @ np.hstack([Phi, floats_on_host(dense(X))])
+    X = floats_on_host(dense(X))
+    return Phi.T @ np.hstack([Phi, X])

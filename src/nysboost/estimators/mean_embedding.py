@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,12 @@ from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, 
 from nysboost.tables.rows import CHECKS, fit_codes
 from nysboost.tables.schema import Schema
 from nysboost.tables.summaries import summarise_columns
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Sample: TypeAlias = "Array | csr_array"
+"""Rows of numbers in memory, shape (n, d)."""
 
 ROUNDING = 1e-12
 """Statistics of equal divisions differ by this share at most."""
@@ -89,7 +95,8 @@ class MeanEmbedding(FeatureBasedEstimator):
         """Return μ̂(x) for each row, the mean of k(x, ·) over the sample, shape (n_samples,)."""
         check_is_fitted(self)
         features = self.features_.transform(X)
-        scores: Floats = map_rows(features, partial(_times, self.mean_), np.float64)
+        times_mean = partial(_times, self.mean_)
+        scores: Floats = map_rows(features, times_mean, np.float64)
         return scores
 
     @with_usual_errors
@@ -185,24 +192,32 @@ def mmd_test(
     x, y = _as_two_arrays(X, Y)
     n = x.shape[0]
     order = rng.permutation(n + y.shape[0])
-    pooled = _stack(x, y)[order]
+    both = _stack(x, y)
+    pooled = both[order]
     in_x = order < n
 
     with report_progress("mmd_test", options.get("verbose")):
+        # ‖μ̂_X − μ̂_Y‖² of the samples as they are
         embedding = Nystroem(kernel, **options).fit(pooled)
         features = Factor(embedding.approximation_.gram, embedding._transform)
         statistic = float(_discrepancies(features, in_x[None, :])[0])
 
-        # how many random divisions of the rows have a statistic at least as large
+        # how many random divisions of the rows have a statistic at least as large; as many
+        # divisions share a pass as memory allows
         threshold = statistic * (1 - ROUNDING)
-        most = max(1, as_bytes(embedding.max_memory) // (16 * len(order)))
+        division_bytes = 16 * len(order)
+        most = max(1, as_bytes(embedding.max_memory) // division_bytes)
         n_larger = 0
         for first in track(range(0, n_permutations, most)):
             size = min(most, n_permutations - first)
-            permuted = rng.permuted(np.tile(in_x, (size, 1)), axis=1)
+            copies = np.tile(in_x, (size, 1))
+            permuted = rng.permuted(copies, axis=1)
             larger = _discrepancies(features, permuted) >= threshold
             n_larger += int(larger.sum())
-    return TwoSampleResult(statistic, (n_larger + 1) / (n_permutations + 1))
+
+    # the division that was given is one of them
+    pvalue = (n_larger + 1) / (n_permutations + 1)
+    return TwoSampleResult(statistic, pvalue)
 
 
 def _default_kernel(options: Mapping[str, object]) -> KernelLike:
@@ -212,22 +227,29 @@ def _default_kernel(options: Mapping[str, object]) -> KernelLike:
     return Gaussian(sigma="median")
 
 
-def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[Any, Any]:
+def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[Sample, Sample]:
     """Return both samples as arrays or CSR matrices of the same columns."""
     if is_frame(X) and is_frame(Y):
         X, Y = _encode_together(X, Y)
     elif is_frame(X):
-        X = fit_codes(X, "refuse")[1].data
+        X = _encode(X)
     elif is_frame(Y):
-        Y = fit_codes(Y, "refuse")[1].data
+        Y = _encode(Y)
 
     checks = CHECKS | {"ensure_all_finite": True}
-    x = check_array(to_table(X), **checks)
-    y = check_array(to_table(Y, name="Y"), **checks)
+    x: Sample = check_array(to_table(X), **checks)
+    y: Sample = check_array(to_table(Y, name="Y"), **checks)
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
         raise ValueError(msg)
     return x, y
+
+
+def _encode(X: TableLike) -> Array:
+    """Return the numbers of a data frame, with codes of its own."""
+    _, rows = fit_codes(X, "refuse")
+    numbers: Array = rows.data
+    return numbers
 
 
 def _encode_together(X: TableLike, Y: TableLike) -> tuple[Array, Array]:
@@ -237,25 +259,31 @@ def _encode_together(X: TableLike, Y: TableLike) -> tuple[Array, Array]:
     first = to_narwhals(X).select(names).to_native()
     second = to_narwhals(Y).select(names).to_native()
 
+    # what a column is, the rows of both decide
     summaries = [summarise_columns(first), summarise_columns(second)]
-    codes = Codes.of(Schema.from_summaries(summaries, "refuse", named=True))
+    schema = Schema.from_summaries(summaries, "refuse", named=True)
+    codes = Codes.of(schema)
     return codes(first, missing="refuse"), codes(second, missing="refuse")
 
 
-def _stack(x: Any, y: Any) -> Any:
+def _stack(x: Sample, y: Sample) -> Sample:
     """Return the rows of both, as a CSR matrix if one is sparse."""
     if is_sparse(x) or is_sparse(y):
-        return vstack([x, y], format="csr")
+        matrix: csr_array = vstack([x, y], format="csr")
+        return matrix
     return np.concatenate([x, y])
 
 
 def _discrepancies(features: Factor, in_x: NDArray[np.bool_]) -> Floats:
     """Return ‖μ̂_X − μ̂_Y‖² for each row of a mask that says which rows are X, in one pass."""
-    sums = features.fold(_sums_and_part, None, in_x.T.astype(np.float64))
+    # sums of the features over all rows, and over X in each division
+    masks = in_x.T.astype(np.float64)
+    sums = features.fold(_sums_and_part, None, masks)
     of_all = sums[0]
     of_x = sums[1:]
     of_y = of_all - of_x
 
+    # μ̂_X − μ̂_Y
     n_x = in_x.sum(axis=1, keepdims=True)
     n_y = in_x.shape[1] - n_x
     difference = of_x / n_x - of_y / n_y
@@ -273,4 +301,6 @@ def _times(mean: Floats, F: Array) -> Floats:
 def _sums_and_part(_: None, F: Array, in_x: Array) -> Floats:
     """Return the sum of the features over a block of rows, and below it those over X alone."""
     F = floats_on_host(F)
-    return np.vstack([F.sum(axis=0), in_x.T @ F])
+    of_all = F.sum(axis=0)
+    of_x = in_x.T @ F
+    return np.vstack([of_all, of_x])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, cast
+from typing import Literal
 
-from nysboost.boosting.variants import VARIANTS, is_variant
+from nysboost.boosting.algorithm import Sampling
+from nysboost.boosting.state import Step
+from nysboost.boosting.variants import VARIANTS, RuleLike, SelectorLike, is_variant
 from nysboost.catalogue import JOINT_VARIANTS
 from nysboost.estimators.base import BaseNystroem
 from nysboost.estimators.estimator import KernelEstimator, KernelLike
@@ -76,18 +79,20 @@ class Nystroem(BaseNystroem):
     kernel: KernelLike = "rbf"
     method: str = field(default="joint", kw_only=True)
     n_components: int | None = field(default=100, kw_only=True)
-    landmarks: Any = field(default=None, kw_only=True)
+    landmarks: TableLike | None = field(default=None, kw_only=True)
     settings: Settings | None = field(default=None, kw_only=True)
 
     def _given_landmarks(self) -> TableLike | None:
-        return cast("TableLike | None", self.landmarks)
+        return self.landmarks
 
     def _method(self) -> str:
         return self.method
 
     def _settings(self) -> Settings:
-        count = self.n_components if self.tol is None and self.landmarks is None else None
-        return replace(self.settings or Settings(), n_components=count)
+        settings = self.settings or Settings()
+        if self.tol is not None or self.landmarks is not None:
+            return replace(settings, n_components=None)
+        return replace(settings, n_components=self.n_components)
 
 
 @dataclass(eq=False, repr=False)
@@ -146,7 +151,7 @@ class _Mixture(BaseNystroem):
     lambdas: tuple[float, ...] = GRID
     validation_shape: Shape = "columns"
     row_cap: int = ROW_CAP
-    rule: Any = None
+    rule: RuleLike | tuple[RuleLike | None, RuleLike | None] | None = None
     settings: Settings | None = None
 
 
@@ -256,20 +261,22 @@ class BoostedNystroem(_Mixture):
     candidates_per_column: int = field(default=CANDIDATES_PER_COLUMN, kw_only=True)
     residual_shape: Shape = field(default="columns", kw_only=True)
     residual_rows: int | None = field(default=None, kw_only=True)
-    selector: Any = field(default=None, kw_only=True)
-    sampling: Any = field(default="uniform", kw_only=True)
+    selector: SelectorLike | None = field(default=None, kw_only=True)
+    sampling: str | Sampling = field(default="uniform", kw_only=True)
     min_gain: float = field(default=MIN_GAIN, kw_only=True)
-    callback: Any = field(default=None, kw_only=True)
+    callback: Callable[[Step], object] | None = field(default=None, kw_only=True)
 
     def _method(self) -> str:
+        variant = self.variant
         known = ("joint", *VARIANTS, *JOINT_VARIANTS)
-        has_letters = isinstance(self.variant, str) and is_variant(self.variant)
-        if self.variant in known or has_letters:
-            return self.variant
-        if self.variant in KERNELS:
-            msg = f"{self.variant!r} is a kernel, no boosting variant: kernel={self.variant!r}."
-            raise ValueError(msg)
-        raise ValueError(unknown("boosting variant", self.variant, known))
+        has_letters = isinstance(variant, str) and is_variant(variant)
+        if variant in known or has_letters:
+            return variant
+
+        # a kernel is what scikit-learn's Nystroem has as its first parameter
+        if variant in KERNELS:
+            raise ValueError(f"{variant!r} is a kernel, no boosting variant: kernel={variant!r}.")
+        raise ValueError(unknown("boosting variant", variant, known))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -287,11 +294,13 @@ class FeatureBasedEstimator(KernelEstimator):
     method: str = "joint"
     n_landmarks: int | None = None
 
-    def _fit_features(self, X: Any, **given: Any) -> Factor:
+    def _fit_features(self, X: TableLike, **given: object) -> Factor:
         """Fit the transformer to X, with its own parameters but for those given; return F."""
-        for name in ("n_landmarks", "n_components"):  # the latter of those that have it
-            if getattr(self, name, None) is not None:
-                require_count(name, getattr(self, name))
+        # some estimators have `n_components` too
+        for name in ("n_landmarks", "n_components"):
+            count = getattr(self, name, None)
+            if count is not None:
+                require_count(name, count)
 
         # the parameters that both have; `n_components` of the transformer are landmarks
         shared = {each.name: getattr(self, each.name) for each in fields(FeatureBasedEstimator)}
@@ -300,6 +309,7 @@ class FeatureBasedEstimator(KernelEstimator):
         transformer = Nystroem(**shared).set_output(transform="default")
         self.features_ = transformer.fit(X)
 
+        # what scikit-learn asks every estimator for
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(transformer, name):
                 setattr(self, name, getattr(transformer, name))
