@@ -33,6 +33,7 @@ FORMAT = "nysboost model"
 FORMAT_VERSION = 2
 DESCRIPTION = "model.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every member: the same model gives the same bytes
+NPY_VERSION = (1, 0)
 
 DAMAGED = "The model file {!r} is cut off or damaged: fetch it again, or save the model once more."
 FOREIGN = "{!r} is no model file of NysBoost: nysboost.load reads what nysboost.save wrote."
@@ -104,9 +105,11 @@ class _Summed:
 
 
 def _write_array(archive: zipfile.ZipFile, name: str, array: HostArray) -> str:
-    with archive.open(zipfile.ZipInfo(name, EPOCH), "w", force_zip64=True) as member:
+    """Write an array as a member of the archive, and return its checksum."""
+    info = zipfile.ZipInfo(name, EPOCH)
+    with archive.open(info, "w", force_zip64=True) as member:
         summed = _Summed(member)
-        np.lib.format.write_array(summed, array, version=(1, 0), allow_pickle=False)
+        np.lib.format.write_array(summed, array, NPY_VERSION, allow_pickle=False)
     return summed.sum.hexdigest()
 
 
@@ -129,7 +132,9 @@ def read_archive(path: Path) -> Archive:
             raise
         except Exception as error:  # zipfile, json, ast and NumPy each have their own
             file.seek(0)
-            says = DAMAGED if file.read(4) == b"PK\x03\x04" else FOREIGN
+            says = FOREIGN
+            if file.read(4) == b"PK\x03\x04":  # as every zip begins
+                says = DAMAGED
             raise ModelFileError(says.format(str(path))) from error
 
 
@@ -139,7 +144,8 @@ def _read(archive: zipfile.ZipFile, path: Path) -> Archive:
 
     # members are stored, not packed: a small file does not unfold into much memory
     members = archive.infolist()
-    _require(all(info.compress_type == zipfile.ZIP_STORED for info in members))
+    packings = {info.compress_type for info in members}
+    _require(packings == {zipfile.ZIP_STORED})
     n_bytes = sum(info.file_size for info in members)
     _require(n_bytes <= path.stat().st_size)
 
@@ -175,15 +181,19 @@ def _array(data: bytes, expected: str) -> HostArray:
 
     # the header
     file = BytesIO(data)
-    _require(np.lib.format.read_magic(file) == (1, 0))
+    version = np.lib.format.read_magic(file)
+    _require(version == NPY_VERSION)
     shape, in_fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
-    _require(dtype.kind in "fiubU" and min(shape, default=0) >= 0)
+    _require(dtype.kind in "fiubU")
+    _require(min(shape, default=0) >= 0)
 
     # the numbers
     begin = file.tell()
     n_bytes = prod(shape) * dtype.itemsize
     _require(n_bytes == len(data) - begin)
-    order: Literal["C", "F"] = "F" if in_fortran_order else "C"
+    order: Literal["C", "F"] = "C"
+    if in_fortran_order:
+        order = "F"
     stored: HostArray = np.ndarray(shape, dtype, data, begin, order=order)
     return stored.copy(order=order)
 

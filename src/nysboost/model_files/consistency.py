@@ -48,6 +48,11 @@ def shape_of(array: Saved, axes: int) -> Shape:
     return shape
 
 
+def require_shape(array: Saved, shape: Shape, what: str) -> None:
+    """Check that a part is an array of this shape."""
+    require(shape_of(array, len(shape)) == shape, what)
+
+
 def refuse_function(_kernel: CallableKernel) -> None:
     """Refuse a kernel that is a user's function: a file holds no code."""
     raise ValueError("a function of the user's is in no model file")
@@ -101,14 +106,18 @@ def check_map(feature_map: FeatureMap) -> None:
     # a metric is a number for all columns, or has one or more for each
     points = feature_map.landmarks.points
     metric = getattr(feature_map.kernel, "metric", None)
-    if isinstance(metric, Metric) and points is not None and np.ndim(metric.map) > 0:
-        require(metric.map.shape[0] == points.shape[1], "landmarks and metric")
+    if not isinstance(metric, Metric) or points is None:
+        return
+    if np.ndim(metric.map) > 0:
+        n_columns = points.shape[1]
+        require(metric.map.shape[0] == n_columns, "landmarks and metric")
 
 
 def check_mixture(mixture: Mixture) -> None:
     """Check that a mixture has a weight for each learner."""
-    require(len(mixture.learners) > 0, "a mixture and its learners")
-    require(shape_of(mixture.weights, 1) == (len(mixture.learners),), "learners and weights")
+    n_learners = len(mixture.learners)
+    require(n_learners > 0, "a mixture and its learners")
+    require_shape(mixture.weights, (n_learners,), "learners and weights")
 
 
 def check_quantiles(quantiles: Quantiles) -> None:
@@ -160,22 +169,23 @@ def check_linear(model: LinearModel) -> None:
 
     # Σ f, Σ y, Σ f fᵀ, Σ f yᵀ and Σ y²
     moments = model.moments
-    require(shape_of(moments.F, 1) == (r,), "features and their sums")
-    require(shape_of(moments.Y, 1) == (t,), "targets and their sums")
-    require(shape_of(moments.FF, 2) == (r, r), "features and their products")
-    require(shape_of(moments.FY, 2) == (r, t), "features, targets and their products")
-    require(shape_of(moments.YY, 1) == (t,), "targets and their squares")
+    require_shape(moments.F, (r,), "features and their sums")
+    require_shape(moments.Y, (t,), "targets and their sums")
+    require_shape(moments.FF, (r, r), "features and their products")
+    require_shape(moments.FY, (r, t), "features, targets and their products")
+    require_shape(moments.YY, (t,), "targets and their squares")
 
     # the root of the covariance of the weights
-    require(shape_of(model.root, 2)[0] == r, "features and the root")
-    require(shape_of(model.noise, 1) == (t,), "targets and noise")
+    n_rows, _ = shape_of(model.root, 2)
+    require(n_rows == r, "features and the root")
+    require_shape(model.noise, (t,), "targets and noise")
 
 
 def _check_weights(features: FeatureMap, mean: Array, w: Array) -> Shape:
     """Return (r, t), the shape of weights of r features."""
     r, t = shape_of(w, 2)
     require(r == features.rank, "features and weights")
-    require(shape_of(mean, 1) == (t,), "means and weights")
+    require_shape(mean, (t,), "means and weights")
     return r, t
 
 
@@ -189,18 +199,18 @@ def check_tree(tree: Tree) -> None:
     """
     (k,) = shape_of(tree.thresholds, 1)
 
-    require(shape_of(tree.directions, 2)[0] == k, "directions and thresholds of a tree")
-    require(shape_of(tree.children, 2) == (k, 2), "children and thresholds of a tree")
+    n_directions, _ = shape_of(tree.directions, 2)
+    require(n_directions == k, "directions and thresholds of a tree")
+    require_shape(tree.children, (k, 2), "children and thresholds of a tree")
     if k == 0:
         return
 
     require(tree.children.dtype.kind in "iu", "nodes of a tree")
 
-    # each is there once
-    leaves = np.arange(-(k + 1), 0)
-    nodes = np.arange(1, k)
+    # each is there once: leaves as −1 − j, and all nodes but the first
+    leaves_and_nodes = [*range(-(k + 1), 0), *range(1, k)]
     found = np.sort(tree.children, axis=None)
-    require(np.array_equal(found, np.concatenate([leaves, nodes])), "nodes and leaves of a tree")
+    require(np.array_equal(found, leaves_and_nodes), "nodes and leaves of a tree")
 
     # children come after their parents
     parents = np.arange(k)[:, None]
@@ -214,12 +224,13 @@ def check_leaves(leaves: Leaves) -> None:
     n, q = shape_of(leaves.V, 2)
     n_residuals, t = shape_of(leaves.R, 2)
     require(n_residuals == n, "rows and residuals of leaves")
-    require(shape_of(leaves.w, 2) == (n, t), "rows and coefficients of leaves")
-    require(shape_of(leaves.counts, 1) == (n,), "rows and counts of leaves")
+    require_shape(leaves.w, (n, t), "rows and coefficients of leaves")
+    require_shape(leaves.counts, (n,), "rows and counts of leaves")
 
     # leaf j has the rows from starts[j] to starts[j + 1]
     starts = leaves.starts
-    require(shape_of(starts, 1) == (leaves.tree.n_leaves + 1,), "leaves and their first rows")
+    n_leaves = leaves.tree.n_leaves
+    require_shape(starts, (n_leaves + 1,), "leaves and their first rows")
     require(starts.dtype.kind in "iu", "leaves and their first rows")
     require(starts[0] == 0 and starts[-1] == n, "leaves and their rows")
     require((np.diff(starts) >= 0).all(), "leaves and their rows")
@@ -231,20 +242,23 @@ def check_leaves(leaves: Leaves) -> None:
 
 def check_member(member: Member) -> None:
     """Check that the parts of a member have weights for its features and targets."""
-    t = member.model.w.shape[1]
     # the columns of its landmarks are the features and their codes
     points = member.model.features.landmarks.points
     if member.codes is not None and points is not None:
-        require(points.shape[1] == len(member.codes.origins), "codes and landmarks of a member")
+        width = len(member.codes.origins)
+        require(points.shape[1] == width, "codes and landmarks of a member")
+
+    # leaves predict the same targets
+    r, t = member.model.w.shape
     if member.leaves is not None:
         require(member.leaves.w.shape[1] == t, "targets of a member and of its leaves")
 
     # logistic weights and the correction belong to the same features
     if member.logistic is not None:
-        r, _ = shape_of(member.logistic, 2)
-        require(r == member.model.w.shape[0], "features and logistic weights of a member")
+        n_features, _ = shape_of(member.logistic, 2)
+        require(n_features == r, "features and logistic weights of a member")
     if member.corrected is not None:
-        require(member.corrected.w.shape == member.model.w.shape, "a member and its correction")
+        require_shape(member.corrected.w, (r, t), "a member and its correction")
 
 
 # Tables
@@ -263,7 +277,7 @@ def check_schema(schema: Schema) -> None:
     """Check that a schema has the columns, and the medians, of as many as it says."""
     require(len(schema.columns) in (0, schema.width), "columns and their number")
     if schema.medians is not None:
-        require(shape_of(schema.medians, 1) == (schema.width,), "columns and medians")
+        require_shape(schema.medians, (schema.width,), "columns and medians")
 
 
 def check_codes(codes: Codes) -> None:
@@ -271,8 +285,10 @@ def check_codes(codes: Codes) -> None:
     columns = codes.schema.columns
     require(len(codes.means) == len(columns), "columns and means")
     for column, means in zip(columns, codes.means, strict=True):
-        if means is not None:
-            require(shape_of(means, 2)[0] == len(column.values) + 2, "values and means")
+        if means is None:
+            continue
+        n_means, _ = shape_of(means, 2)
+        require(n_means == len(column.values) + 2, "values and means")
 
 
 def check_piecewise(codes: PiecewiseCodes) -> None:

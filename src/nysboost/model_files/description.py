@@ -38,8 +38,11 @@ if TYPE_CHECKING:
 Saved: TypeAlias = Any
 """An object of a type that a file may hold."""
 
+Contents: TypeAlias = Mapping[str, object]
+"""What an object is made of, by name: plain values, arrays and objects of known types."""
+
 Parts: TypeAlias = dict[str, Any]
-"""The parts of an object by name; a file may have anything in them."""
+"""The same as read from a file, which may have anything in it."""
 
 
 class NotSavableError(TypeError):
@@ -69,7 +72,12 @@ def check_fields(value: object) -> None:
 @cache
 def _field_types(kind: type[DataclassInstance]) -> dict[str, object]:
     hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+    return {name: hints[name] for name in _field_names(kind)}
+
+
+def _field_names(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    """Return the fields that are arguments of a dataclass."""
+    return tuple(field.name for field in fields(kind) if field.init)
 
 
 def is_of(value: object, hint: Saved) -> bool:
@@ -124,8 +132,8 @@ class SavedType(ABC):
         return self.kind.__name__
 
     @abstractmethod
-    def to_parts(self, value: Saved) -> Mapping[str, object]:
-        """Return the parts of an object: plain values, arrays and objects of known types."""
+    def to_parts(self, value: Saved) -> Contents:
+        """Return what an object is made of."""
 
     @abstractmethod
     def from_parts(self, parts: Parts) -> object:
@@ -148,7 +156,7 @@ class AttributesType(SavedType):
     names: tuple[str, ...]
     check: Callable[[Saved], None] = accept_all
 
-    def to_parts(self, value: Saved) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Contents:
         """Return the attributes."""
         return {name: getattr(value, name) for name in self.names}
 
@@ -165,8 +173,7 @@ def dataclass_type(
     kind: type[DataclassInstance], check: Callable[[Saved], None] = accept_all
 ) -> AttributesType:
     """Return how a dataclass is saved: its parts are its fields."""
-    names = tuple(field.name for field in fields(kind) if field.init)
-    return AttributesType(kind, names, check)
+    return AttributesType(kind, _field_names(kind), check)
 
 
 @dataclass(frozen=True)
@@ -176,16 +183,19 @@ class EstimatorType(SavedType):
     kind: type
     check: Callable[[Saved], None]
 
-    def to_parts(self, value: Saved) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Contents:
         """Return parameters and learned attributes."""
         params = value.get_params(deep=False)
-        attributes = value._saved_attributes()
-        learned = {name: part for name, part in attributes.items() if name not in params}
+        learned = value._saved_attributes()
+        for name in params:
+            learned.pop(name, None)
         return {"params": params, "learned": learned}
 
     def from_parts(self, parts: Parts) -> object:
         """Return an estimator with these parameters and learned attributes."""
         estimator: object = self.kind(**parts["params"])
+
+        # no method is replaced
         for name, value in parts["learned"].items():
             if name.startswith("__") or hasattr(self.kind, name):
                 raise ValueError(f"{name} is no learned attribute")
@@ -210,12 +220,13 @@ class ModelEncoder:
 
     def encode(self, value: object, where: str = "the model") -> Json:
         """Return the JSON of a value; `where` says in an error what holds it."""
+        # plain values as they are, but for those that JSON does not have
         if value is None or isinstance(value, bool | str) or type(value) is int:
             return value
-        if type(value) is float and not np.isfinite(value):
-            return {"float": str(value)}
-        if type(value) is float:
+        if type(value) is float and np.isfinite(value):
             return value
+        if type(value) is float:
+            return {"float": str(value)}
 
         # containers
         if isinstance(value, list):
@@ -226,10 +237,11 @@ class ModelEncoder:
             return self._encode_mapping(value, where)
 
         # arrays and objects, each once
-        if id(value) not in self._references:
+        key = id(value)
+        if key not in self._references:
             self._alive.append(value)
-            self._references[id(value)] = self._encode_shared(value, where)
-        return self._references[id(value)]
+            self._references[key] = self._encode_shared(value, where)
+        return self._references[key]
 
     def _encode_mapping(self, value: Mapping[Saved, object], where: str) -> Json:
         """Return a dictionary, as one of JSON if its keys are text, else as pairs."""
@@ -247,17 +259,21 @@ class ModelEncoder:
         if isinstance(value, np.generic):
             return {"scalar": self._add_array(np.asarray(value))}
 
-        # arrays of NumPy, and those of other libraries with their device
+        # arrays of NumPy: of numbers or text, or of objects that are text
         if isinstance(value, np.ndarray):
-            has_text = value.dtype.kind == "O" and {*map(type, value.flat)} <= {str}
-            if has_text:
-                return {"names": value.tolist()}
             if value.dtype.kind in "fiubU":
                 return {"array": self._add_array(np.asarray(value))}
-        elif lib.is_array(value) and lib.library(value) in LIBRARIES:
-            host = self._add_array(lib.to_host(value))
+            types = {type(item) for item in value.flat}
+            if value.dtype.kind == "O" and types <= {str}:
+                return {"names": value.tolist()}
+            return self._encode_object(value, where)
+
+        # those of other libraries, with their device
+        library = lib.library(value)
+        if lib.is_array(value) and library in LIBRARIES:
+            name = self._add_array(lib.to_host(value))
             device = str(lib.device(value))
-            return {"array": host, "library": lib.library(value), "device": device}
+            return {"array": name, "library": library, "device": device}
 
         return self._encode_object(value, where)
 
@@ -267,7 +283,10 @@ class ModelEncoder:
         if saved is None:
             raise _not_savable(value, where)
 
-        inside = f"{saved.name} in {where}" if self.objects else where
+        # its parts before it; the model itself needs no name in an error
+        inside = where
+        if self.objects:
+            inside = f"{saved.name} in {where}"
         parts = {}
         for name, part in saved.to_parts(value).items():
             parts[name] = self.encode(part, f"{name} of {inside}")
@@ -290,7 +309,10 @@ def _not_savable(value: object, where: str) -> NotSavableError:
             "code: use one of NysBoost's kernels or kernel='precomputed', or keep the model with "
             "joblib.dump for yourself."
         )
-    kind = value if isinstance(value, type) else type(value)
+
+    kind = type(value)
+    if isinstance(value, type):
+        kind = value
     return NotSavableError(
         f"A {kind.__module__}.{kind.__qualname__} ({where}) cannot be put into a model file, which "
         "holds approximations, transformers and learners of NysBoost, and numbers."
@@ -336,9 +358,11 @@ class ModelDecoder:
         if not isinstance(text, dict):
             return text
 
+        # an array of another library has its device beside it
         if "library" in text:
             return self._on_device(text["array"], text["library"], text["device"])
 
+        # all else is one kind of value and its content
         ((kind, content),) = text.items()
         match kind:
             case "float":
@@ -350,7 +374,8 @@ class ModelDecoder:
             case "pairs":
                 return {self._read(key): self._read(item) for key, item in content}
             case "names":
-                return np.array([str(name) for name in content], dtype=object)
+                texts = [str(name) for name in content]
+                return np.array(texts, dtype=object)
             case "scalar":
                 return self._arrays[content][()]
             case "array":
@@ -361,10 +386,10 @@ class ModelDecoder:
 
     def _on_device(self, name: str, library: str, device: str) -> object:
         """Return an array in its library, on its device or where the user wants it, once."""
-        key = name, library, self._device or device
+        device = self._device or device
+        key = name, library, device
         if key not in self._moved:
-            self._moved[key] = _to_device(self._arrays[name], *key[1:])
-
+            self._moved[key] = _to_device(self._arrays[name], library, device)
         return self._moved[key]
 
 

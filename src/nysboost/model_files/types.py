@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 from types import ModuleType
 
@@ -27,6 +26,7 @@ from nysboost.methods.in_sample import InSample
 from nysboost.model_files import consistency
 from nysboost.model_files.description import (
     AttributesType,
+    Contents,
     EstimatorType,
     Parts,
     Saved,
@@ -55,7 +55,7 @@ class GramType(SavedType):
 
     kind: type[Gram]
 
-    def to_parts(self, value: Gram) -> Mapping[str, object]:
+    def to_parts(self, value: Gram) -> Contents:
         """Return what a Gram is made of."""
         parts = {
             "rows": value.rows,
@@ -93,11 +93,11 @@ class ApproximationType(SavedType):
 
     kind: type[Approximation] = Approximation
 
-    def arguments(self, value: Saved) -> Mapping[str, object]:
+    def arguments(self, value: Saved) -> Contents:
         """Return the arguments of the constructor beside the Gram."""
         return {"mixture": Mixture(value.learners, value.weights)}
 
-    def to_parts(self, value: Saved) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Contents:
         """Return what an approximation is made of."""
         return {
             "gram": value.gram,
@@ -114,7 +114,9 @@ class ApproximationType(SavedType):
         encoder = parts.pop("encoder")
         require(isinstance(encoder, FrameEncoder | None), "an approximation and its encoder")
 
-        approximation = self.kind(**parts).with_name(method).with_encoder(encoder)
+        # what is left are the arguments of the constructor
+        made = self.kind(**parts).with_name(method)
+        approximation = made.with_encoder(encoder)
         approximation.entries_evaluated = entries
         return approximation
 
@@ -125,7 +127,7 @@ class InSampleType(ApproximationType):
 
     kind: type[Approximation] = InSample
 
-    def arguments(self, value: Saved) -> Mapping[str, object]:
+    def arguments(self, value: Saved) -> Contents:
         """Return F, S, δ and the corrupted entries."""
         return {
             "F": value._factor.all(),
@@ -138,7 +140,7 @@ class InSampleType(ApproximationType):
         """Return the approximation, if its features have a row for each row of the Gram."""
         n, r = consistency.shape_of(parts["F"], 2)
         require(n == parts["gram"].n, "features and rows")
-        require(consistency.shape_of(parts["signs"], 1) == (r,), "features and signs")
+        consistency.require_shape(parts["signs"], (r,), "features and signs")
         return super().from_parts(parts)
 
 
@@ -152,14 +154,17 @@ class SparseType(SavedType):
     kind: type
     names: tuple[str, ...]
 
-    def to_parts(self, value: Saved) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Contents:
         """Return the arrays and the shape."""
-        return {name: getattr(value, name) for name in (*self.names, "shape")}
+        arrays = {name: getattr(value, name) for name in self.names}
+        return {**arrays, "shape": value.shape}
 
     def from_parts(self, parts: Parts) -> object:
         """Return the matrix, if all indices lie inside it."""
         arrays = tuple(parts[name] for name in self.names)
-        matrix = self.kind(arrays, shape=parts["shape"])  # COO checks its indices here
+        matrix = self.kind(arrays, shape=parts["shape"])
+
+        # the constructor of COO checks indices, that of CSR does not
         if self.kind is not coo_array:
             matrix.check_format(full_check=True)
         return matrix
@@ -171,7 +176,7 @@ class StoredType(SavedType):
 
     kind: type
 
-    def to_parts(self, value: Saved) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Contents:
         """Raise a TypeError that says what to do."""
         raise TypeError(
             f"The {value.n} training rows lie in a store of their own: save the model without "
@@ -186,7 +191,7 @@ class StoredType(SavedType):
 class EncodedRowsType(StoredType):
     """Rows with piecewise-linear codes; other encoded rows are in a store."""
 
-    def to_parts(self, value: Saved) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Contents:
         """Return rows and codes."""
         if isinstance(value.encoder, PiecewiseCodes):
             return {"rows": value.rows, "encoder": value.encoder}
@@ -211,7 +216,7 @@ class WithoutRowsType(SavedType):
         """The name of the placeholder."""
         return DroppedRows.__name__
 
-    def to_parts(self, value: Saved) -> Mapping[str, object]:
+    def to_parts(self, value: Saved) -> Contents:
         """Return the numbers of rows and columns."""
         return {"n": value.n, "n_features": value.n_features}
 
@@ -228,7 +233,7 @@ class GeneratorType(SavedType):
 
     kind = np.random.Generator
 
-    def to_parts(self, value: np.random.Generator) -> Mapping[str, object]:
+    def to_parts(self, value: np.random.Generator) -> Contents:
         """Return the state."""
         return {"state": value.bit_generator.state}
 
@@ -238,9 +243,9 @@ class GeneratorType(SavedType):
         if name not in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
             raise ValueError("no generator of NumPy")
 
-        generator = np.random.Generator(getattr(np.random, name)())
-        generator.bit_generator.state = parts["state"]
-        return generator
+        bit_generator = getattr(np.random, name)()
+        bit_generator.state = parts["state"]
+        return np.random.Generator(bit_generator)
 
 
 class RandomStateType(SavedType):
@@ -248,7 +253,7 @@ class RandomStateType(SavedType):
 
     kind = np.random.RandomState
 
-    def to_parts(self, value: np.random.RandomState) -> Mapping[str, object]:
+    def to_parts(self, value: np.random.RandomState) -> Contents:
         """Return the state."""
         return {"state": value.get_state()}
 

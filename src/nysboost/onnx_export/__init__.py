@@ -55,20 +55,29 @@ def to_onnx(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     True
     """
     check_is_fitted(model)
-    g = Graph([str(name) for name in getattr(model, "feature_names_in_", ())])
-    if isinstance(model, BaseNystroem):
-        g.output("features", transform(model, read_rows(g, model)))
-    elif isinstance(model, KernelPCA):
-        g.output("features", project(model, read_rows(g, model.features_)))
-    elif isinstance(model, NystroemRegressor):
-        g.output("prediction", regress(model, read_rows(g, model)), flat=model._flat)
-    elif isinstance(model, NystroemClassifier):
-        label, probabilities = classify(model, read_rows(g, model))
-        g.output("label", label, flat=True)
-        g.output("probabilities", probabilities)
-    else:
-        msg = f"to_onnx takes transformers, KernelPCA and learners, not {type(model).__name__}."
-        raise TypeError(msg)
+    names = getattr(model, "feature_names_in_", ())
+    g = Graph([str(name) for name in names])
 
+    match model:
+        case BaseNystroem():
+            features = transform(model, read_rows(g, model))
+            g.output("features", features)
+        case KernelPCA():
+            components = project(model, read_rows(g, model.features_))
+            g.output("features", components)
+        case NystroemRegressor():
+            prediction = regress(model, read_rows(g, model))
+            g.output("prediction", prediction, flat=model._flat)
+        case NystroemClassifier():
+            label, probabilities = classify(model, read_rows(g, model))
+            g.output("label", label, flat=True)
+            g.output("probabilities", probabilities)
+        case _:
+            given = type(model).__name__
+            msg = f"to_onnx takes transformers, KernelPCA and learners, not {given}."
+            raise TypeError(msg)
+
+    # a file appears only when the whole graph has been checked
+    content = g.model().SerializeToString()
     with atomic_file(as_path(path), "The model") as file:
-        file.write(g.model().SerializeToString())
+        file.write(content)

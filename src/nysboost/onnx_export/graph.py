@@ -79,6 +79,8 @@ class Graph:
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: list[onnx.ValueInfoProto] = []
         self._columns = list(columns)
+
+        # of our own names, which no column has
         self.prefix = "nysboost/"
         while any(name.startswith(self.prefix) for name in self._columns):
             self.prefix += "/"
@@ -98,12 +100,15 @@ class Graph:
     def _add_node(self, operator: str, names: Sequence[str], result: str, **how: object) -> None:
         # runtimes that merge nodes name the new one after the first of them
         own_name = f"{operator}_{len(self._nodes)}"
-        node = self._onnx.helper.make_node(operator, names, [result], own_name, **how)
+        make_node = self._onnx.helper.make_node
+        node = make_node(operator, names, [result], own_name, **how)
         self._nodes.append(node)
 
     def input(self, name: str, width: int, kind: str = "number") -> Tensor:
         """Add an input of shape (n, width) for numbers or a column of another kind."""
-        elements = "STRING" if kind == "category" else "DOUBLE"
+        elements = "DOUBLE"
+        if kind == "category":
+            elements = "STRING"
         described = self._describe(name, elements, ["n", width], INPUTS[kind])
         self._inputs.append(described)
         return Tensor(self, name, elements)
@@ -114,9 +119,11 @@ class Graph:
         if name not in ("", *OUTPUTS):
             return self.input(name, 1, kind)
 
+        # another name, which no column has either
         given = f"column_{j}"
         while given in self._columns:
             given += "_"
+
         warnings.warn(
             f"Column {j} is called {name!r}, which ONNX does not take as the name of an input: "
             f"it is the input {given!r}.",
@@ -128,8 +135,11 @@ class Graph:
         """Return those of some constant values, numbers or text, that stand at positions."""
         array = np.asarray(values)
         elements = ELEMENTS.get(array.dtype.kind, "STRING")
+
+        # ONNX has one type of whole numbers here, and text of any length
         if elements == "STRING":
-            array = np.array([str(value) for value in array], dtype=object)
+            texts = [str(value) for value in array]
+            array = np.array(texts, dtype=object)
         if elements == "INT64":
             array = array.astype(np.int64)
 
@@ -139,39 +149,58 @@ class Graph:
 
     def output(self, name: str, found: Tensor, *, flat: bool = False) -> None:
         """Give a result, of shape (n,) or (n, m), its name."""
-        shape = ["n"] if flat else ["n", "m"]
+        shape = ["n", "m"]
+        if flat:
+            shape = ["n"]
         self._add_node("Identity", [found.name], name)
-        self._outputs.append(self._describe(name, found.elements, shape))
+        described = self._describe(name, found.elements, shape)
+        self._outputs.append(described)
 
     def _describe(
-        self, name: str, elements: str, shape: Sequence[str | int], said: str = ""
+        self,
+        name: str,
+        elements: str,
+        shape: Sequence[str | int],
+        said: str = "",
     ) -> onnx.ValueInfoProto:
         kind = getattr(self._onnx.TensorProto, elements)
-        return self._onnx.helper.make_tensor_value_info(name, kind, shape, doc_string=said)
+        describe = self._onnx.helper.make_tensor_value_info
+        return describe(name, kind, shape, doc_string=said)
 
     def _constant(self, values: ArrayLike) -> str:
+        """Add an array, in the widest type of its kind, and return its name."""
         name = f"{self.prefix}constant_{len(self._arrays)}"
         array = np.asarray(values)
         dtype = WIDEST.get(array.dtype.kind, array.dtype)
         array = np.ascontiguousarray(array, dtype)
 
-        self._arrays.append(self._onnx.numpy_helper.from_array(array, name))
+        stored = self._onnx.numpy_helper.from_array(array, name)
+        self._arrays.append(stored)
         return name
 
     def model(self) -> onnx.ModelProto:
         """Return all of it, checked."""
-        if sum(len(array.raw_data) for array in self._arrays) > LARGEST:
+        n_bytes = sum(len(array.raw_data) for array in self._arrays)
+        if n_bytes > LARGEST:
             msg = "This model has more than 2 GB, too much for ONNX: fit one without leaves."
             raise ValueError(msg)
 
         helper = self._onnx.helper
         graph = helper.make_graph(
-            self._nodes, "nysboost", self._inputs, self._outputs, self._arrays
+            self._nodes,
+            "nysboost",
+            self._inputs,
+            self._outputs,
+            self._arrays,
         )
-        opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
-        made = helper.make_model(graph, opset_imports=opsets, producer_name=SOFTWARE, ir_version=8)
-        self._onnx.checker.check_model(made)
-        return made
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid(*operators) for operators in OPSETS.items()],
+            producer_name=SOFTWARE,
+            ir_version=8,
+        )
+        self._onnx.checker.check_model(model)
+        return model
 
 
 def join(columns: Sequence[Tensor]) -> Tensor:

@@ -26,17 +26,24 @@ def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
     codes: Codes | None = getattr(model, "_table", None)
     if codes is None or not codes.schema.columns:
         if X is None:
-            X = join([g.column_input(j, "number") for j in range(model.n_features_in_)])
+            columns = range(model.n_features_in_)
+            X = join([g.column_input(j, "number") for j in columns])
         if codes is None or codes.schema.medians is None:
             return X
-        return g("Where", np.isnan(X), codes.schema.medians[None], X)
+        gaps = np.isnan(X)
+        return g("Where", gaps, codes.schema.medians[None], X)
 
     # columns of any kind
     parts: list[Tensor] = []
     for j, column in enumerate(codes.schema.columns):
         if not column.used:
             continue
-        x = g.column_input(j, column.kind) if X is None else X.column(j)
+        if X is None:
+            x = g.column_input(j, column.kind)
+        else:
+            x = X.column(j)
+
+        # a category has values that are shown
         shown = codes.shown[j]
         if shown is None:
             parts += _encode_number(g, x, column)
@@ -48,7 +55,8 @@ def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
 def _encode_number(g: Graph, x: Tensor, column: Column) -> list[Tensor]:
     """Return a number with the median for a gap, its indicator, and the cycles of a date."""
     gaps: Tensor = np.isnan(x)
-    parts = [g("Where", gaps, [column.median], x) * [column.scale]]
+    filled = g("Where", gaps, [column.median], x)
+    parts = [filled * [column.scale]]
     if column.gaps:
         parts.append(g("Where", gaps, 1.0, 0.0))
 
@@ -67,9 +75,12 @@ def _phase(seconds: Tensor, cycle: Cycle) -> Tensor:
     """Return the share of the period of a cycle that has passed."""
     since_start = seconds - cycle.start
     if cycle.step:
-        since_start = np.floor(since_start / cycle.step) * cycle.step
+        steps = np.floor(since_start / cycle.step)
+        since_start = steps * cycle.step
+
     periods = np.floor(since_start / cycle.period)
-    phase: Tensor = (since_start - periods * cycle.period) / cycle.period
+    rest = since_start - periods * cycle.period
+    phase: Tensor = rest / cycle.period
     return phase
 
 
@@ -85,8 +96,9 @@ def _encode_category(
 ) -> list[Tensor]:
     """Return one-hot codes, and the means of the targets for a category with many values."""
     # ONNX takes no blanks away: values are known as they were written in fitting, too
-    written = [*map(str, column.values), *column.padded]
-    positions = [*range(len(column.values))]
+    written = [str(value) for value in column.values]
+    written += column.padded
+    positions = list(range(len(column.values)))
     positions += find_positions(column.values, column.padded)
     at = g(
         "LabelEncoder",
@@ -97,6 +109,7 @@ def _encode_category(
         default_int64=UNKNOWN,
     )
 
+    # a column for each value shown, and the means of the targets
     parts = []
     if shown:
         is_value = g("Equal", at, [list(shown)])

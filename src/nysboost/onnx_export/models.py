@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nysboost.estimators import KernelPCA
 from nysboost.estimators.base import BaseNystroem
@@ -21,7 +19,8 @@ from nysboost.learn.search.model import Member
 from nysboost.methods.centres import Clustered
 from nysboost.methods.fourier import Waves
 from nysboost.numerics.arrays import Floats, dense, floats_on_host
-from nysboost.onnx_export.graph import Tensor, join
+from nysboost.numerics.tree import Tree
+from nysboost.onnx_export.graph import Operand, Tensor, join
 
 # Models
 
@@ -29,8 +28,9 @@ from nysboost.onnx_export.graph import Tensor, join
 def transform(model: BaseNystroem, X: Tensor) -> Tensor:
     """Return k(x, Z) N of a transformer."""
     features = model._transform
-    points = _map_points(features, X)
-    return points.evaluate(features.kernel) @ floats_on_host(features.normalization)
+    K = _map_points(features, X).evaluate(features.kernel)
+    N = floats_on_host(features.normalization)
+    return K @ N
 
 
 def project(model: KernelPCA, X: Tensor) -> Tensor:
@@ -42,7 +42,8 @@ def project(model: KernelPCA, X: Tensor) -> Tensor:
 
 def regress(model: NystroemRegressor, X: Tensor) -> Tensor:
     """Return the predicted targets, in the units of y."""
-    mean = _predict(model._members, X) * model._unit + model._centre
+    standardised = _predict(model._members, X)
+    mean = standardised * model._unit + model._centre
     if model._flat:
         return X.graph("Reshape", mean, [-1])
     return mean
@@ -62,7 +63,8 @@ def classify(model: NystroemClassifier, X: Tensor) -> tuple[Tensor, Tensor]:
         of_regressions = g("Gather", found, np.arange(k, 2 * k), axis=1)
         logits = logits + of_regressions
     if calibration.power:
-        logits = logits + np.log(g("Max", scores, FLOOR)) * calibration.power
+        positive = g("Max", scores, FLOOR)
+        logits = logits + np.log(positive) * calibration.power
 
     likeliest = g("ArgMax", logits, axis=1, keepdims=0)
     return g.choose(model.classes_, likeliest), g("Softmax", logits, axis=1)
@@ -76,35 +78,44 @@ def _predict(members: Sequence[Member], X: Tensor) -> Tensor:
         coded = X
         if member.codes is not None:
             coded = _add_codes(X, member.codes.edges)
-        points = _map_points(model.features, coded)
 
         # landmarks: k(x, Z) N w + mean
+        points = _map_points(model.features, coded)
         N = floats_on_host(model.features.normalization)
         w = N @ floats_on_host(model.w)
-        mean = floats_on_host(model.mean)[None, :]
-        parts.append(points.evaluate(model.kernel) @ w + mean)
+        mean = floats_on_host(model.mean)
+        K = points.evaluate(model.kernel)
+        parts.append(K @ w + mean[None, :])
+
+        if member.leaves is None:
+            continue
 
         # leaves, which add nothing to logits
-        if member.leaves is not None:
-            of_targets = member.local_weight * floats_on_host(member.leaves.w)
-            n_logits = w.shape[1] - of_targets.shape[1]
-            in_leaves = np.pad(of_targets, ((0, 0), (0, n_logits)))
-            # leaves of many columns have a metric of their own
-            own = member.leaves.kernel.metric
-            U = points.U if own is None else _map_rows(own, coded)
-            parts.append(_predict_in_leaves(member.leaves, U, in_leaves))
+        leaves = member.leaves
+        of_targets = member.local_weight * floats_on_host(leaves.w)
+        n_logits = w.shape[1] - of_targets.shape[1]
+        in_leaves = np.pad(of_targets, ((0, 0), (0, n_logits)))
+
+        # leaves of many columns have a metric of their own
+        U = points.U
+        if leaves.kernel.metric is not None:
+            U = _map_rows(leaves.kernel.metric, coded)
+        parts.append(_predict_in_leaves(leaves, U, in_leaves))
     return X.graph("Sum", *parts)
 
 
 def _add_codes(X: Tensor, edges: Sequence[Floats]) -> Tensor:
     """Return the columns with their piecewise-linear codes beside them."""
     parts = [X]
-    for j, e in enumerate(edges):
-        if len(e) > 2:
-            begins = e[None, :-1]
-            widths = np.diff(e)[None, :]
-            steps = (X.column(j) - begins) / widths
-            parts.append(X.graph("Clip", steps, 0.0, 1.0))
+    for j, of_column in enumerate(edges):
+        if len(of_column) <= 2:  # as in `PiecewiseCodes`
+            continue
+
+        # code j is (x − e_j) / (e_{j+1} − e_j), clipped to 0 … 1
+        e = of_column[None, :]
+        begins = e[:, :-1]
+        steps = (X.column(j) - begins) / np.diff(e)
+        parts.append(X.graph("Clip", steps, 0.0, 1.0))
     return join(parts)
 
 
@@ -112,37 +123,41 @@ def _predict_in_leaves(leaves: Leaves, U: Tensor, w: Floats) -> Tensor:
     """Return k(u, V) w of the leaf of each mapped row: the rows of a leaf are taken together."""
     g = U.graph
     V = floats_on_host(leaves.V)
-    places = [slice(begin, end) for begin, end in pairwise(leaves.starts)]
-    if len(places) == 1:
+    if len(leaves.tree.thresholds) == 0:
         return MappedPoints(U, V).evaluate(leaves.kernel) @ w
 
-    # on which side of each node's plane a row lies, and zeros of shape (n, t)
-    tree = leaves.tree
-    above = np.greater(U @ tree.directions.T, tree.thresholds[None, :])
+    # zeros of shape (n, t)
     n = g("Shape", U, start=0, end=1)
     t = w.shape[1]
     shape = g("Concat", n, [t], axis=0)
     found = g("Expand", np.zeros((1, 1)), shape)
 
-    # nodes, each with truth values of the rows that are in it, shape (n, 1)
-    everywhere = np.ones((1, 1), dtype=np.bool)
-    waiting: list[tuple[int, Tensor | NDArray[np.bool]]] = [(0, everywhere)]
-    while waiting:
-        node, inside = waiting.pop()
-        # an inner node sends its rows to either side
-        if node >= 0:
-            below_child, above_child = tree.children[node]
-            side = above.column(node)
-            waiting.append((int(below_child), ~side & inside))
-            waiting.append((int(above_child), side & inside))
-            continue
-
-        # a leaf predicts its rows
-        place = places[-1 - node]
-        rows = g("Transpose", g("NonZero", g("Reshape", inside, [-1])))
-        points = MappedPoints(g("GatherND", U, rows), V[place])
-        found = g("ScatterND", found, rows, points.evaluate(leaves.kernel) @ w[place])
+    # the rows of each leaf in their place
+    for leaf, inside in enumerate(_find_leaf_rows(leaves.tree, U)):
+        members = slice(leaves.starts[leaf], leaves.starts[leaf + 1])
+        flat = g("Reshape", inside, [-1])
+        rows = g("Transpose", g("NonZero", flat))
+        of_leaf = g("GatherND", U, rows)
+        K = MappedPoints(of_leaf, V[members]).evaluate(leaves.kernel)
+        found = g("ScatterND", found, rows, K @ w[members])
     return found
+
+
+def _find_leaf_rows(tree: Tree, U: Tensor) -> list[Operand]:
+    """Return for each leaf of a tree which mapped rows are in it, truth values of shape (n, 1)."""
+    # on which side of each node's plane a row lies
+    projected = U @ tree.directions.T
+    above = np.greater(projected, tree.thresholds[None, :])
+
+    # the rows of each node are those of its parent on one side; parents come before their children
+    inside: dict[int, Operand] = {0: np.ones((1, 1), dtype=np.bool)}
+    for node, (below_child, above_child) in enumerate(tree.children.tolist()):
+        side = above.column(node)
+        inside[below_child] = ~side & inside[node]
+        inside[above_child] = side & inside[node]
+
+    # leaf j is the child −1 − j
+    return [inside[-1 - j] for j in range(tree.n_leaves)]
 
 
 # Rows and landmarks behind a metric
@@ -161,15 +176,18 @@ class MappedPoints:
             case Linear():
                 return self._products()
             case Polynomial():
-                base = self._products() * float(kernel.gamma or 1.0) + kernel.coef0
-                power: Tensor = base ** float(kernel.degree)
+                scaled = self._products() * float(kernel.gamma or 1.0)
+                power: Tensor = (scaled + kernel.coef0) ** float(kernel.degree)
                 return power
             case Laplacian():
-                return np.exp(self._city_block_distances() * -kernel._rate())
+                distances = self._city_block_distances()
+                return np.exp(distances * -kernel._rate())
             case Gaussian():
-                return np.exp(self._squared_distances() * -kernel._rate())
+                squared = self._squared_distances()
+                return np.exp(squared * -kernel._rate())
             case Matern():
-                return _matern(kernel.nu, np.sqrt(self._squared_distances()) * kernel._rate())
+                distances = np.sqrt(self._squared_distances())
+                return _matern(kernel.nu, distances * kernel._rate())
         known = "a Gaussian, Laplacian, Matern or polynomial kernel"
         raise TypeError(f"{kernel} has no form in ONNX: take {known}.")
 
@@ -184,13 +202,15 @@ class MappedPoints:
         return self.U.graph("Sum", *parts)
 
     def _squared_distances(self) -> Tensor:
-        """Return ‖u − v‖², with both centred, so that little cancels."""
+        """Return ‖u − v‖² = ‖u‖² + ‖v‖² − 2 uᵀv, with both centred, so that little cancels."""
         centre = self.V.mean(axis=0)
         u = self.U - centre
         v = self.V - centre
+
         of_u = self.U.graph("ReduceSumSquare", u, [1])
         of_v = (v**2).sum(axis=1)
-        return np.maximum(of_u + of_v - u @ (2 * v.T), 0.0)
+        squared = of_u + of_v - u @ (2 * v.T)
+        return np.maximum(squared, 0.0)
 
 
 def _matern(nu: float, r: Tensor) -> Tensor:
@@ -212,13 +232,13 @@ def _map_points(features: FeatureMap, X: Tensor) -> MappedPoints:
             "choose a method with landmarks, and rows, not kernel values."
         )
 
-    # behind the metric of the kernel
+    # behind the metric of the kernel; that of scikit-learn's kernels is a name
     V = floats_on_host(dense(Z))
     metric = getattr(features.kernel, "metric", None)
-    if not isinstance(metric, Metric):  # that of scikit-learn's kernels is a name
-        return MappedPoints(X, V)
-
-    return MappedPoints(_map_rows(metric, X), floats_on_host(metric(V)))
+    if isinstance(metric, Metric):
+        X = _map_rows(metric, X)
+        V = floats_on_host(metric(V))
+    return MappedPoints(X, V)
 
 
 def _map_rows(metric: Metric, X: Tensor) -> Tensor:
@@ -239,10 +259,13 @@ def _warp(X: Tensor, warp: Quantiles) -> Tensor:
         if len(knots) > 1:
             slopes = np.diff(heights) / np.diff(knots)
 
+        # the first piece as a line, and at each knot the change of slope
         x = X.column(j)
         line = (x - knots[:1]) * slopes[:1] + heights[:1]
         if len(slopes) > 1:
-            hinges = np.maximum(x - knots[None, 1:-1], 0.0)
-            line = line + hinges @ np.diff(slopes)[:, None]
+            inner_knots = knots[None, 1:-1]
+            hinges = np.maximum(x - inner_knots, 0.0)
+            changes = np.diff(slopes)[:, None]
+            line = line + hinges @ changes
         columns.append(line)
     return join(columns)
