@@ -153,6 +153,9 @@ bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows
 bench-leaderboard: $(STAMP)  ## Ranks, Elo and time of learners on every table (DATA=folder): hours
 	$(BIN)/python benchmarks/leaderboard.py $(if $(DATA),--data-dir $(DATA))
 
+bench-distributions: $(STAMP)  ## Measure predictive distributions against quantiles of trees (DATA=folder): twenty minutes
+	$(BIN)/python benchmarks/distributions.py $(if $(DATA),--data-dir $(DATA))
+
 bench-evidence: $(STAMP)  ## Measure the figures of docs/evidence.md (DATA=folder): ten minutes on one core
 	$(BIN)/python benchmarks/evidence.py $(if $(DATA),--data-dir $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/leaderboard.py --data-dir $(DATA) --runs out/error_time.jsonl --splits 1 \

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,6 +25,9 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
 import numpy as np
 import pandas as pd
@@ -39,7 +43,7 @@ from sklearn.preprocessing import LabelEncoder
 import nysboost as nb
 
 SPLITS = 5
-LARGEST = {"exact Gaussian process": 2000, "xRFM": 40_000}
+LARGEST = {"exact Gaussian process": 2000, "TabM": 2000, "RealMLP": 2000, "EBM": 2000}
 """Training rows up to which a learner is run."""
 
 IMAGES, SEEN = ("covtype", "ijcnn1", "mnist", "pendigits"), 5000

@@ -43,6 +43,9 @@ def _numbers(model: Any) -> Any:
     return make_pipeline(columns, model)
 
 
+HELD_OUT = 0.1
+"""The share of the training rows on which every peer stops, or chooses among its settings."""
+
 MANY = {"n_estimators": 5000, "learning_rate": 0.05}
 TREES = {
     "lightgbm": ("LGBM", MANY | {"early_stopping_round": 100, "verbose": -1}),
@@ -64,8 +67,8 @@ class EarlyStopped:
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> EarlyStopped:
         """Fit to nine tenths of the rows."""
         self.texts = list(X.select_dtypes("category"))
-        X = self._with_text(X)
-        train, held = _hold_out(y, 0.1, self.classify, least=10)
+        X = self._prepared(X)
+        train, held = hold_out(y, self.classify)
 
         how = {"eval_set": [(X.iloc[held], y[held])]}
         if self.library == "xgboost":
@@ -84,30 +87,79 @@ class EarlyStopped:
         made = getattr(importlib.import_module(self.library), prefix + kind)
         return made(**settings)
 
-    def _with_text(self, X: pd.DataFrame) -> pd.DataFrame:
+    def _prepared(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the table with categories as text for CatBoost, which takes no gaps there."""
         if self.library != "catboost":
             return X
-        X = X.copy()
-        for column in self.texts:
-            values = X[column].astype(object)
-            X[column] = values.where(values.notna(), "gap").map(str).astype(object)
-        return X
+        return _without_gaps(X, self.texts)
 
     def predict(self, X: pd.DataFrame) -> Any:
-        return self.model.predict(self._named(X))
+        return self.model.predict(self._prepared(X))
 
     def predict_proba(self, X: pd.DataFrame) -> Any:
-        return self.model.predict_proba(self._named(X))
+        return self.model.predict_proba(self._prepared(X))
 
 
-def _hold_out(y: np.ndarray, share: float, classify: bool, *, least: int) -> list[np.ndarray]:
-    """Return training and held-out rows, of every label if each has at least so many rows."""
+class Network:
+    """A neural network of pytabkit with its tuned defaults, which stops on held-out rows."""
+
+    def __init__(self, name: str, classify: bool, threads: int) -> None:
+        self.name = name
+        self.classify = classify
+        self.threads = threads
+
+    def fit(self, X: pd.DataFrame, y: np.ndarray) -> Network:
+        """Fit to nine tenths of the rows."""
+        import pytabkit
+
+        self.texts = list(X.select_dtypes("category"))
+        self.medians = X.median(numeric_only=True)
+        X = self._prepared(X)
+        train, held = hold_out(y, self.classify)
+
+        kind = "Classifier" if self.classify else "Regressor"
+        made = getattr(pytabkit, f"{self.name}_{kind}")
+        self.model = made(device="cpu", n_threads=self.threads, random_state=0)
+        self.model.fit(X.iloc[train], y[train], X.iloc[held], y[held], cat_col_names=self.texts)
+        return self
+
+    def _prepared(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the table without gaps: medians of numbers, and a category of their own."""
+        return _without_gaps(X.fillna(self.medians), self.texts)
+
+    def predict(self, X: pd.DataFrame) -> Any:
+        return self.model.predict(self._prepared(X))
+
+    def predict_proba(self, X: pd.DataFrame) -> Any:
+        return self.model.predict_proba(self._prepared(X))
+
+
+def _additive(classify: bool, threads: int) -> Any:
+    """Return an explainable boosting machine; each of its bags holds out rows of its own."""
+    from interpret import glassbox
+
+    made = glassbox.ExplainableBoostingRegressor
+    if classify:
+        made = glassbox.ExplainableBoostingClassifier
+    return made(validation_size=HELD_OUT, n_jobs=threads, random_state=0)
+
+
+def _without_gaps(X: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
+    """Return a table with its categories as text, in which a gap is one more category."""
+    X = X.copy()
+    for column in texts:
+        values = X[column].astype(object)
+        X[column] = values.where(values.notna(), "gap").map(str).astype(object)
+    return X
+
+
+def hold_out(y: np.ndarray, classify: bool) -> list[np.ndarray]:
+    """Return training and held-out rows, a tenth, of every label if each has two rows."""
     stratify = None
-    if classify and np.bincount(y).min() >= least:
+    if classify and np.bincount(y).min() >= 2:
         stratify = y
     rows = np.arange(len(y))
-    return train_test_split(rows, test_size=share, stratify=stratify, random_state=0)
+    return train_test_split(rows, test_size=HELD_OUT, stratify=stratify, random_state=0)
 
 
 OURS = (nb.NystroemRegressor, nb.NystroemClassifier)
@@ -131,6 +183,11 @@ def learners(threads: int, own: Sequence[str] = ()) -> dict[str, Callable[[bool]
         found[titles[library]] = partial(EarlyStopped, library, threads=threads)
     if find_spec("xrfm"):
         found["xRFM"] = lambda c: _numbers(XRFM(c))
+    if find_spec("pytabkit"):
+        found["TabM"] = partial(Network, "TabM_D", threads=threads)
+        found["RealMLP"] = partial(Network, "RealMLP_TD", threads=threads)
+    if find_spec("interpret"):
+        found["EBM"] = partial(_additive, threads=threads)
     for path in own:
         module, name = path.split(":")
         made = getattr(importlib.import_module(module), name)
@@ -159,7 +216,7 @@ def _unless_of_other_kind(made: Callable[[], Any], classify: bool) -> Any:
 
 @dataclass(eq=False)
 class XRFM(BaseEstimator):
-    """xRFM behind scikit-learn: two kernels, two bandwidths, the best on a fifth of the rows."""
+    """xRFM behind scikit-learn: two kernels, two bandwidths, the best on held-out rows."""
 
     classify: bool = False
     device: str = "cpu"
@@ -172,7 +229,7 @@ class XRFM(BaseEstimator):
         if self.classify:
             self.classes_, y = np.unique(y, return_inverse=True)
         X = self._scaled(X)
-        train, held = _hold_out(y, 0.2, self.classify, least=2)
+        train, held = hold_out(y, self.classify)
 
         least = np.inf
         for kernel, bandwidth in product(("l2", "l2_high_dim"), (10.0, 3.0)):

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from common import Report, compare, table, time_in_turn
 
@@ -174,3 +175,41 @@ def test_means_of_records_become_a_curve_for_each_pair():
     runs = [run | {"columns": c, "error": e} for c, e in ((40, 0.1), (20, 0.4), (20, 0.2))]
     found = results._curves(results._means(runs, "matrix", ("data", "method", "columns"), "error"))
     assert found == [{"of": ["a", "joint"], "values": [0.3, 0.1]}]
+
+
+def test_quantiles_are_compared_once_and_become_a_row_for_each_table(tmp_path, capsys):
+    distributions = importlib.import_module("distributions")
+    words = ["--tables", "one", "--splits", "0", "1", "--only", "NysBoost"]
+    for _ in range(2):
+        distributions.main(words)
+    lines = (tmp_path / "out" / "distributions.jsonl").read_text().splitlines()
+    runs = [json.loads(line) for line in lines]
+    assert [run["split"] for run in runs] == [0, 1]
+    assert all(0.7 < run["inside"] <= 1 for run in runs)  # 30 rows of 90 % intervals
+
+
+def test_conformal_intervals_cover_the_rows_that_they_were_made_on():
+    conformal = importlib.import_module("distributions").conformal
+    rng = np.random.default_rng(0)
+    truth = rng.standard_t(3, size=199)
+    quantiles = np.tile([-0.5, -0.1, 0.0, 0.1, 0.5], (199, 1))
+    moved = conformal(quantiles, quantiles, truth)
+    inside = [np.mean((moved[:, i] <= truth) & (truth <= moved[:, -1 - i])) for i in (0, 1)]
+    np.testing.assert_allclose(inside, [180 / 199, 100 / 199])  # 200 · 0.9, and 200 · 0.5
+    assert (moved[:, 2] == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("library", ["LightGBM", "CatBoost", "XGBoost"])
+@pytest.mark.parametrize("classify", [False, True])
+def test_a_library_of_trees_predicts_a_table_with_gaps(library, classify):
+    pytest.importorskip(library.lower())
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=500), "b": rng.choice(["red", "blue"], size=500)})
+    y = 2 * (X["a"] > 0).to_numpy(int) + rng.integers(2, size=500)
+    X.loc[::7, "a"] = np.nan
+    X.loc[::5, "b"] = None
+    X["b"] = X["b"].astype("category")
+    model = importlib.import_module("peers").learners(1)[library](classify)
+    predicted = model.fit(X[:400], y[:400]).predict(X[400:])
+    assert np.std(np.ravel(predicted) - y[400:]) < 0.9 * np.std(y)
