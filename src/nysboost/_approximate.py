@@ -41,7 +41,7 @@ def approximate(
     random_state: RandomState = None,
     **options: Any,
 ) -> Approximation:
-    """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
+    """Approximate the kernel matrix of the rows of X with one of the Nyström methods.
 
     .. versionadded:: 0.1
 
@@ -55,38 +55,39 @@ def approximate(
         A kernel object such as ``Gaussian(sigma=5.0)``, one of scikit-learn's names,
         "precomputed", or any vectorised function ``k(X, Y)``.
     n_components : int or None
-        Number of landmarks in all, whatever the method; a mixture shares them out among its
-        learners. More than there are rows is a warning, and all rows are taken.
+        Total number of landmarks, for every method; a mixture divides them among its learners. If
+        it exceeds the number of rows, all rows become landmarks, with a warning.
     tol : float or None
-        A relative Frobenius error to reach, with as few landmarks as the method can: their
-        number is found, and a certificate says that it was reached. `n_components` is then the
-        most that may be taken. Out of reach is a `ToleranceWarning`, with a result all the same.
+        Largest acceptable relative Frobenius error. The fit finds a number of landmarks that is
+        just large enough, at most `n_components`, and a certificate confirms the error. If `tol`
+        cannot be reached, a `ToleranceWarning` is issued and the best result is returned.
     landmarks : array of row numbers, or of points, or None
         Your own landmarks, for "joint", which fits its core to them, and for "nystrom".
     y : array-like of shape (n,) or (n, t), or None
-        Targets or labels, for "target": kernel, metric and landmarks are then fitted to
-        them. Other methods refuse it.
+        Targets or labels for the method "target", which fits kernel, metric and landmarks to them.
+        Other methods raise an error if y is given.
     settings : Settings or None
-        All sizes and choices of a run at once. Fields that are given by name replace its own.
+        All sizes and options of a run in one object. Options given by name replace its fields.
     gamma, sigma : float, "median", "scale" or None
         Bandwidth of a named kernel.
     kernel_params : dict or None
         Further parameters of a named kernel or of a kernel function.
     max_memory : int or str
-        Working memory of products, eigenpairs, features and errors, beyond their result, in
-        bytes or as "500MB". Fitting has its own, which does not depend on n.
+        Working memory of products, eigenpairs, features and errors, in addition to their result, in
+        bytes or as "500MB". A fit needs additional memory that does not depend on n.
     n_jobs : int or None
-        Cores at most; None and -1 are all that matrix products use.
+        Largest number of cores; None and -1 use as many as matrix products do.
     verbose : int or None
-        None shows a bar with the time left on a terminal and in a notebook, if a run takes more
-        than two seconds; 0 nothing; 1 also a line for each step, on standard error.
+        None shows a progress bar with the remaining time on a terminal and in a notebook, if a run
+        takes more than two seconds. 0 prints nothing. 1 also prints a line for each step on
+        standard error.
     random_state : int, RandomState, Generator or None
         Seed of all random numbers.
     **options
         Fields of `Settings` by name: the paper's p, m, k, s, v1 and v2 as `n_learners`,
         `n_columns`, `rank`, `n_candidates`, `n_fit` and `n_tune`; `eta`, `nonnegative`,
-        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, `residual_rows`; and what
-        stands in the place of parts of Algorithm 1: `rule`, `selector`, `sampling`, `callback`.
+        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, `residual_rows`; and `rule`,
+        `selector`, `sampling` and `callback`, which replace or watch parts of Algorithm 1.
 
     Returns
     -------
@@ -96,13 +97,13 @@ def approximate(
     See Also
     --------
     Nystroem : the same as a scikit-learn transformer.
-    NystroemRegressor : predicts a target, with landmarks trained on it.
+    NystroemRegressor : predicts a target, with landmarks trained on the target.
     Approximation.certificate : an interval for the error.
 
     Notes
     -----
-    Every method returns K̂ = k(X, Z) M k(Z, X) with landmarks Z and a small core M. Beyond
-    `row_cap` rows the cost of a fit does not grow with n.
+    Nearly every method returns K̂ = k(X, Z) M k(Z, X) with landmarks Z and a small core M. With
+    more than `row_cap` rows, the cost of a fit does not grow with n.
 
     References
     ----------
@@ -166,12 +167,12 @@ def approximate(
 
 @dataclass(frozen=True)
 class FrameEncoder:
-    """Turns a data frame into numbers, with the codes of the frame that was approximated."""
+    """Converts a data frame to numbers, with the codes learned from the approximated frame."""
 
     codes: Codes
 
     def __call__(self, X: Any) -> Any:
-        """Return a data frame's numbers, and any other table as it is."""
+        """Return a data frame as numbers, and any other table unchanged."""
         if is_frame(X):
             return self.codes(X, missing="refuse")
         return X
@@ -180,7 +181,7 @@ class FrameEncoder:
 def _settings(
     settings: Settings | None, n_components: int | None, options: dict[str, Any]
 ) -> Settings:
-    """Return the settings that were given whole, with fields replaced by those given by name."""
+    """Return the given `settings` object, with its fields replaced by options given by name."""
     if settings is None:
         settings = Settings()
     if not isinstance(settings, Settings):

@@ -36,30 +36,31 @@ class Approximation(LowRankMatrix):
     mixture : Mixture
         Learners and weights.
     trajectory : Trajectory or None
-        The run that found the learners.
+        The boosting or ensemble run that found the learners.
     rule : Rule or None
-        The run's final rule.
+        The rule that computed the final weights.
 
     Attributes
     ----------
     method : str
         The method's name.
     kernel : Kernel or None
-        With its parameters as numbers; None for a precomputed matrix.
+        The kernel, with its parameters as numbers; None for a precomputed matrix.
     learners : tuple of FeatureMap
         The p learners, each with its `landmarks`, `projection` and `rank`.
     weights : array of shape (p,)
-        Their weights; negative ones are possible under ridge regression.
+        Their weights; ridge weights may be negative.
     rank : int
         The number of features, an upper bound of the rank of K̂.
     landmarks : Landmarks
         All landmarks, learner after learner: `indices` and `points`.
     entries_evaluated : int
-        How many kernel values were evaluated to find it; of a prefix, by the whole run.
+        Number of kernel values that the fit evaluated; a prefix has the number of the whole run.
     has_features : bool
-        Whether there is a map x ↦ features, for these rows and for others.
+        Whether features can be computed, for these rows and for new ones.
     shift : float
-        δ, where K̂ has a multiple δI of the identity beside its low rank; 0 for most methods.
+        δ, if the method adds a multiple δI of the identity to its low-rank matrix; 0 for most
+        methods.
 
     See Also
     --------
@@ -105,7 +106,7 @@ class Approximation(LowRankMatrix):
 
     @property
     def kernel(self) -> Kernel | None:
-        """The kernel, with numbers as parameters; None for a precomputed matrix."""
+        """The kernel, with its parameters as numbers; None for a precomputed matrix."""
         if isinstance(self.gram, KernelGram):
             return self.gram.kernel
         return None
@@ -136,8 +137,8 @@ class Approximation(LowRankMatrix):
     def steps(self) -> tuple[Step, ...]:
         """Records of the boosting steps; empty for other methods and after saving.
 
-        A record has `V`, the candidates; `columns`, those chosen; `weights`, the μ of step (a), and
-        `parameter`, their λ or η; `residual_norm`, on V; and `seconds` of (a) to (e).
+        A record has the candidates `V`; the chosen `columns`; the `weights` μ of step (a) and their
+        λ or η, `parameter`; the `residual_norm` on V; and the `seconds` of (a) to (e).
         """
         if self.trajectory is None:
             return ()
@@ -155,12 +156,12 @@ class Approximation(LowRankMatrix):
         return bool(self.entries_evaluated >= n**2)
 
     def with_name(self, method: str) -> Approximation:
-        """Set the name of the method that found it."""
+        """Set the name of the method and return the approximation."""
         self.method = method
         return self
 
     def with_encoder(self, encoder: Encoder | None) -> Approximation:
-        """Let it take tables of the user's, of which the encoder makes numbers."""
+        """Let the approximation accept the user's tables, which the encoder converts to numbers."""
         self.encoder = encoder
         return self
 
@@ -172,7 +173,7 @@ class Approximation(LowRankMatrix):
         Parameters
         ----------
         out : None, array, HDF5 or Zarr array, or path of a .npy file
-            Where they go; None is a new array.
+            Where to write the features; None returns a new array.
         """
         transform, _ = self.feature_map()
         gram = self.gram
@@ -188,7 +189,7 @@ class Approximation(LowRankMatrix):
         Parameters
         ----------
         row_cap : int or None
-            Rows that take part in the projection, spread evenly; None is all.
+            Number of rows used for the projection, evenly spaced; None uses all.
 
         Returns
         -------
@@ -211,7 +212,7 @@ class Approximation(LowRankMatrix):
         return self._encoded(projected), mass
 
     def _encoded(self, transform: FeatureMap) -> FeatureMap:
-        """Return a map that takes such tables as the approximation was made from."""
+        """Return a map that accepts the same kind of tables as the fit."""
         if self.encoder is None:
             return transform
         return EncodedMap(transform.kernel, transform.landmarks, transform.projection, self.encoder)
@@ -228,7 +229,7 @@ class Approximation(LowRankMatrix):
         Parameters
         ----------
         rows : positions, a mask, a slice or None
-            Restrict both matrices to rows × rows; None is all of them, at a cost of n².
+            Restrict both matrices to rows × rows. None uses all rows, which takes n² kernel values.
         norm : "frobenius", "trace" or "spectral"
             "trace" is ``|tr(K̂ − G)| / tr G``.
         """
@@ -251,8 +252,8 @@ class Approximation(LowRankMatrix):
     def error_path(self) -> Floats:
         """Return the relative Frobenius errors with p = 1, 2, … learners, in one pass over G.
 
-        The weights are fitted anew for each p, as `prefix` does. With a joint core, which is
-        another one for each p, there are as many passes.
+        The weights are fitted again for each p, as `prefix` does. A joint core differs for each p,
+        so it takes one pass for each p.
 
         Examples
         --------
@@ -294,16 +295,17 @@ class Approximation(LowRankMatrix):
         confidence : float
             At least this share of such intervals contain the truth.
         X : array-like of shape (n, d), or None
-            Rows to speak of that are not those of the fit.
+            New rows to measure the error on; None measures it on the rows of the fit.
         n_entries : int
-            Kernel values that may be evaluated, whatever the number of rows.
+            Largest number of kernel values to evaluate; it need not grow with the number of rows.
         random_state : int, numpy.random.Generator, numpy.random.RandomState or None
             Seed of the sample.
 
         Returns
         -------
         Certificate
-            `frobenius` and `trace` are pairs (low, high); as a text it is a sentence.
+            Its attributes `frobenius` and `trace` are pairs (low, high). ``print`` shows a
+            sentence.
 
         Examples
         --------
@@ -335,7 +337,7 @@ class Approximation(LowRankMatrix):
         return Residual(other, factor)
 
     def without_data(self) -> Approximation:
-        """Return this approximation without the data rows, to be saved beside an estimator."""
+        """Return this approximation without the data rows, for saving with an estimator."""
         kept = copy.copy(self)  # without what is derived
         kept.gram = self.gram.forget_rows()
         kept.trajectory = None

@@ -1,6 +1,6 @@
-"""Displays in the style of scikit-learn's; matplotlib is imported when one is drawn.
+"""Displays in the style of scikit-learn; matplotlib is imported when one is drawn.
 
-Two of scikit-learn's own are here too: `CalibrationDisplay` for the probabilities of a
+Two displays of scikit-learn are re-exported: `CalibrationDisplay` for the probabilities of a
 classifier, and `PartialDependenceDisplay` for the effect of features.
 """
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 CLAIMED = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
-"""Nominal coverages at which the true one is shown."""
+"""Stated coverages at which the observed coverage is shown."""
 
 
 def _new_axes(count: int, **how: Any) -> Any:
@@ -45,7 +45,7 @@ def _new_axes(count: int, **how: Any) -> Any:
 
 @dataclass
 class IntervalDisplay:
-    """True values against predicted ones, each with an interval.
+    """True values against predictions, each with an interval.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class IntervalDisplay:
     lower, upper : array of shape (n,)
         The ends of the interval of each row.
     interval : float
-        The share of rows that the intervals claim to contain.
+        The stated coverage: the share of rows that the intervals should contain.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class IntervalDisplay:
 
     See Also
     --------
-    CoverageDisplay : the share inside against the share claimed, at many levels.
+    CoverageDisplay : observed against stated coverage, at many levels.
     nysboost.NystroemRegressor : predicts such intervals.
 
     Examples
@@ -91,14 +91,14 @@ class IntervalDisplay:
         Parameters
         ----------
         estimator : NystroemRegressor
-            A fitted regressor of one target; of another regressor, that has
-            ``predict(X, return_std=True)``, intervals are those of normal distributions.
+            A fitted regressor with one target. Another regressor with ``predict(X,
+            return_std=True)`` works too; its intervals are those of normal distributions.
         X : array-like or data frame of shape (n, d)
-            Rows, best those that were not in the fit.
+            Rows, preferably rows that were not used in the fit.
         y : array-like of shape (n,)
             Their true values.
         interval : float
-            The share of rows that the intervals claim to contain.
+            The stated coverage: the share of rows that the intervals should contain.
         ax : matplotlib axes or None
             Where to draw; None makes a figure.
         """
@@ -127,7 +127,7 @@ class IntervalDisplay:
         return cls(truth, mean, lower, upper, interval).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw it; `ax` are matplotlib axes, None makes a figure."""
+        """Draw the display on `ax`, or on a new figure if `ax` is None."""
         self.ax_ = _new_axes(1) if ax is None else ax
         _draw_diagonal(self.ax_, np.concatenate([self.y_true, self.y_pred]))
 
@@ -167,7 +167,7 @@ class CoverageDisplay:
     Parameters
     ----------
     covered : array of shape (11,)
-        The shares found, at claims of 10 to 99 %.
+        Observed coverages at stated coverages of 10 to 99 %.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ class CoverageDisplay:
         return cls(np.array(covered)).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw it; `ax` are matplotlib axes, None makes a figure."""
+        """Draw the display on `ax`, or on a new figure if `ax` is None."""
         self.ax_ = _new_axes(1) if ax is None else ax
         _draw_diagonal(self.ax_, np.array([0.0, 1.0]), label="perfectly calibrated")
 
@@ -255,7 +255,7 @@ def _check_predictions(
 
 
 def _predict_ends(estimator: Any, X: Any, claim: float) -> tuple[Floats, Floats]:
-    """Return the ends of the intervals that claim to contain a share of the rows, (n,) each."""
+    """Return the ends of intervals with this coverage, (n,) each."""
     if hasattr(estimator, "predict_interval"):
         lower, upper = estimator.predict_interval(X, claim)
         return to_host(lower), to_host(upper)
@@ -275,7 +275,7 @@ def _share_inside(truth: Floats, lower: Floats, upper: Floats) -> float:
 
 
 def _draw_diagonal(ax: Any, values: Floats, **how: Any) -> None:
-    """Draw the line of equal coordinates, as long as the range of the values."""
+    """Draw the diagonal over the range of the values."""
     ends = [values.min(), values.max()]
     ax.plot(ends, ends, "--", color="black", lw=1, zorder=3, **how)
 
@@ -313,12 +313,12 @@ class ErrorPathDisplay:
 
     @classmethod
     def from_approximations(cls, *approximations: Any, ax: Any = None) -> Self:
-        """Draw the errors of boosting and ensemble runs, one pass over G for each of them."""
+        """Draw the errors of boosting and ensemble runs, with one pass over G for each run."""
         errors = {one.method: one.error_path() for one in approximations}
         return cls(errors).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw it, ensembles dashed; `ax` are matplotlib axes, None makes a figure."""
+        """Draw the errors on `ax`, or on a new figure if `ax` is None; ensembles are dashed."""
         self.ax_ = _new_axes(1) if ax is None else ax
         for name, errors in self.errors.items():
             line = "--" if name.startswith("ensemble") else "-"
@@ -377,8 +377,9 @@ class LandmarksDisplay:
         Parameters
         ----------
         estimator : transformer or learner
-            Of a transformer the relative error of the kernel matrix is shown, of a learner the root
-            mean squared error, or the log loss, on a held-out quarter of the rows.
+            For a transformer, the error is that of the kernel matrix. For a regressor or
+            classifier, it is the root mean squared error or the log loss on a held-out quarter of
+            the rows.
         X, y : as in the estimator's fit
             Rows and targets.
         sizes : sequence of int
@@ -413,7 +414,7 @@ class LandmarksDisplay:
             self.errors[i] = measure_error(fitted)
 
     def plot(self, *, axes: Any = None) -> Self:
-        """Draw it; `axes` are two matplotlib axes, None makes a figure."""
+        """Draw the display on two `axes`, or on a new figure if `axes` is None."""
         self.axes_ = axes
         if axes is None:
             self.axes_ = _new_axes(2, sharey=True, figsize=(9, 4))
@@ -424,7 +425,7 @@ class LandmarksDisplay:
         return self
 
     def _draw_errors(self, ax: Any, values: Floats, label: str) -> None:
-        """Draw the errors along some values, on axes whose ticks are read easily."""
+        """Draw the errors against some values, with readable ticks."""
         ticker = import_optional("matplotlib.ticker")
 
         ax.loglog(values, self.errors, "o-")

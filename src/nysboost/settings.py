@@ -1,4 +1,4 @@
-"""The sizes of a run and every point that the paper leaves open, by name."""
+"""The sizes of a run, and a named setting for each choice that the paper leaves open."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ LETTERS = {
     "v2": "n_tune", "V": "n_candidates", "V1": "n_fit", "V2": "n_tune", "σ": "sigma", "η": "eta",
     "λ": "lambdas",
 }  # fmt: skip
-"""The settings of the paper's letters."""
+"""The setting for each letter of the paper."""
 
 COUNTS = (
     "n_components", "n_learners", "n_columns", "rank", "n_candidates", "candidates_per_column",
     "n_fit", "n_tune", "row_cap", "residual_rows",
 )  # fmt: skip
-"""The settings that are whole numbers from 1 on."""
+"""The settings that are positive whole numbers."""
 
 ROW_CAP = 4096
-"""Rows that a run looks at, at most: the paper's matrices have 4,000."""
+"""Largest number of rows that a run uses: the paper's matrices have 4,000."""
 
 GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
 """λ and η are tuned on this grid, relative to the scale of the errors."""
@@ -52,11 +52,11 @@ SAMPLED: dict[str, Any] = {"candidates_per_column": 4, "residual_rows": 448}
 """What `Settings.fast` changes. Errors on Covertype are 1.035 times as large with 256 rows."""
 
 MIN_GAIN = 0.01
-"""With `n_learners="auto"` boosting stops where a learner lowers the error on V2 by less than this
+"""With `n_learners="auto"`, boosting stops when a learner lowers the error on V2 by less than this
 share."""
 
 MOST_LEARNERS = 100
-"""With `n_learners="auto"`, at most."""
+"""Largest number of learners with `n_learners="auto"`."""
 
 PAPER: dict[str, dict[str, int]] = {
     "simulation": {
@@ -73,69 +73,70 @@ PAPER: dict[str, dict[str, int]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Sizes of a run, and options that the paper leaves open; None chooses a value based on n.
+    """Sizes and options of a run; None chooses a value based on n.
 
     .. versionadded:: 0.1
 
     Parameters
     ----------
     n_components : int or None
-        c, the number of landmarks in all, for every method. A mixture has n_learners learners
-        of n_components // n_learners columns each. None is p·m where m is given; otherwise
-        960 for a mixture and 240 for one core, or as many as n allows.
+        c, the total number of landmarks, for every method. A mixture has n_learners learners of
+        n_components // n_learners columns each. None is p·m if m is given; otherwise 960 for a
+        mixture and 240 for one core, or fewer if n is small.
     n_learners : int, "auto" or None
-        p, the number of learners in all; None is 8. With "auto" boosting stops where the error
-        on V2 says that more learners gain little (`min_gain`), or where no columns are left.
+        p, the number of learners; None is 8. With "auto", boosting stops when more learners would
+        reduce the error on V2 by little (`min_gain`), or when no columns are left.
     n_columns : int or None
-        m, the number of columns of one learner, where `n_components` does not say.
+        m, the number of columns of one learner, if `n_components` is not given.
     rank : int or None
         k, the rank of one learner; None is m.
     n_candidates : int or None
         s, the number of columns of V, whose residual is clustered; None is
-        `candidates_per_column` · m. Where fewer columns are left, V has all of them, and the
-        trajectory records it.
+        `candidates_per_column` · m. If fewer unused columns are left, V has all of them.
     candidates_per_column : int
-        s / m, where `n_candidates` does not say.
+        s / m, used if `n_candidates` is None.
     n_fit, n_tune : int or None
         v1 and v2, the numbers of columns of V1 and V2; None is 20, or n/20 if smaller.
     eta : float or "tune"
         Rate of the exponential weights.
     nonnegative : bool
-        Allow no negative ridge weights.
+        Restrict ridge weights to non-negative values.
     lambdas : tuple of float
         The grid of ridge penalties, relative to the scale of the normal matrix.
     residual_shape : "columns" or "square"
-        V as whole columns, [n] × J, or as the paper's notation has it, J × J.
+        Whether V consists of whole columns, [n] × J, or of the square block J × J, as in the
+        paper's notation.
     validation_shape : "columns" or "square"
-        The same for V1 and V2. A square block's diagonal dominates and the ridge
-        weights that it gives are poor.
+        The same for V1 and V2. In a square block most of the error comes from the diagonal, so
+        ridge weights fit badly.
     row_cap : int
-        Up to this many rows a run looks at all of them; beyond it at a uniform sample of this
-        many, or of four for each landmark, so that the cost of fitting does not grow with n.
+        With up to this many rows, a run uses all of them. With more, it uses a uniform sample of
+        this many rows, or of four rows per landmark if that is more. So the cost of a fit does not
+        grow with n.
     residual_rows : int or None
-        Boosting looks at the columns of V, V1 and V2 on this many rows, in float32 where that
-        shows the error of the first learner clearly; None is all rows, up to `row_cap`. Ensembles,
-        and the letter J in the boosting step, always use `row_cap` rows.
+        Boosting evaluates the columns of V, V1 and V2 on this many rows, in float32 if that is
+        precise enough for the error of the first learner. None uses all rows, up to `row_cap`.
+        Ensembles, and the letter J in the boosting step, always use `row_cap` rows.
     rule : Rule, function, str, a pair of them, or None
-        How learners are combined, in place of the letters of a variant's name or of an
-        ensemble's: a `Rule`, a function (V1, V2, p) ↦ weights, or a letter. A pair is for X
-        and Y, the boosting step and the strong approximation.
+        How to combine learners. It replaces the letters in the name of a variant, or the weights of
+        an ensemble: a `Rule`, a function (V1, V2, p) ↦ weights, or a letter. A pair gives the rules
+        of the boosting step and of the final mixture.
     selector : Selector, function, str or None
-        How a variant clusters the residual, in place of what its name says: a function
-        (residual, m, rng) ↦ m positions among its columns, or "mean", "med" or "SF".
+        How to cluster the residual. It replaces the clustering in the name of a variant: a function
+        (residual, m, rng) ↦ m column positions, or "mean", "med" or "SF".
     sampling : str or function
-        How boosting draws the columns of the first learner: "uniform", as in the paper,
-        "leverage", "kmeans" (the rows nearest to the centres), "rpcholesky", or a function
-        (gram, m, rng) ↦ m row numbers.
+        How to choose the columns of the first learner: "uniform", as in the paper, "leverage",
+        "kmeans" (the rows nearest to the centres), "rpcholesky", or a function (gram, m, rng) ↦ m
+        row numbers.
     min_gain : float
-        With `n_learners="auto"`, the share of the error on V2 that a learner has to take off,
-        on average over three of them.
+        With `n_learners="auto"`, the share by which a learner must reduce the error on V2, on
+        average over three learners.
     callback : function or None
         Called with the record of each boosting step (`Approximation.steps`).
 
     See Also
     --------
-    approximate : takes its fields by name.
+    approximate : accepts these fields by name.
 
     References
     ----------
@@ -170,7 +171,7 @@ class Settings:
     callback: Callable[[Step], object] | None = None
 
     def __new__(cls, *_: object, **given: object) -> Settings:
-        """Refuse names that are no settings, with the right one for a letter of the paper."""
+        """Raise for an unknown setting, and name the right one for a letter of the paper."""
         known = [field.name for field in fields(cls)]
         for name in given:
             if name in LETTERS:
@@ -208,11 +209,11 @@ class Settings:
 
     @classmethod
     def fast(cls, **settings: Any) -> Settings:
-        """Return settings with which boosting looks at a sample, for speed.
+        """Return settings for fast boosting: fewer candidates, observed on fewer rows.
 
         V has 4m columns, and V, V1 and V2 are observed on 448 rows. On 4,000 rows of Pendigits
-        with 20 learners of 120 columns this takes .19 s on one core in place of 1.6 s (with
-        s = 600), for the same error. Other settings are given by name, as to `Settings`.
+        with 20 learners of 120 columns this takes .19 s on one core instead of 1.6 s (with s =
+        600), and has the same error. Pass other settings by name, as to `Settings`.
 
         Examples
         --------
@@ -225,7 +226,7 @@ class Settings:
     def paper(cls, data: Literal["simulation", "real"], **settings: Any) -> Settings:
         """Return the sizes of the paper's experiments on its simulation, or on its real data.
 
-        Other settings are given by name, as to `Settings`.
+        Pass other settings by name, as to `Settings`.
 
         Examples
         --------
@@ -237,7 +238,7 @@ class Settings:
         return cls(**PAPER[data] | settings)
 
     def with_sampling(self) -> Settings:
-        """Return these settings with the sampling of `fast`, except for fields that are set."""
+        """Return these settings with the values of `fast`, except for fields that are set."""
         left = {}
         for field in fields(self):
             is_default = getattr(self, field.name) == field.default
@@ -246,7 +247,7 @@ class Settings:
         return replace(self, **left)
 
     def landmarks(self, n: int) -> int:
-        """Return c, the number of landmarks in all, for n rows and one core."""
+        """Return c, the total number of landmarks, for n rows and one core."""
         # c as given, or p·m
         asked = self.n_components
         if asked is None and self.n_columns is not None:
@@ -259,19 +260,19 @@ class Settings:
         return min(asked, n)
 
     def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> Sizes:
-        """Return the sizes of a run on n rows, every None replaced by its number.
+        """Return the sizes of a run on n rows, with every None replaced by a number.
 
         Parameters
         ----------
         n : int
             Number of rows.
         validated, boosted : bool
-            Whether V1 and V2, and V, are needed.
+            Whether V1 and V2 are needed, and whether V is.
 
         Raises
         ------
         ValueError
-            If n is too small for the columns asked, with the number that is needed.
+            If n is too small for this many columns; the message gives the number of rows needed.
         """
         v1 = _validation(self.n_fit, n)
         v2 = _validation(self.n_tune, n)
@@ -316,7 +317,7 @@ class Settings:
         return self.n_learners or DEFAULT_LEARNERS
 
     def _mixture(self, room: int) -> tuple[int, int]:
-        """Return p and m, with p·m columns that fit where only their sum was asked for."""
+        """Return p and m. If only the total number of columns was given, p·m is at most n."""
         # m as given, or as many columns as there are for each of p learners
         p = self._given_learners()
         if self.n_columns is not None:
@@ -335,7 +336,7 @@ class Settings:
         return p, max(1, m)
 
     def _as_many_as_fit(self, room: int) -> tuple[int, int]:
-        """Return m, and the largest p for which p·m columns are there or were asked for."""
+        """Return m, and the largest p for which p·m is at most n and at most the given total."""
         columns = room
         if self.n_components is not None:
             columns = min(room, self.n_components)
@@ -349,7 +350,7 @@ class Settings:
 
 
 def _validation(given: int | None, n: int) -> int:
-    """Return v1 or v2: as given, else 20, or n/20 if that is smaller."""
+    """Return v1 or v2: the given number, else 20, or n/20 if that is smaller."""
     if given is not None:
         return given
     share = n // DEFAULT_VALIDATION
@@ -357,7 +358,7 @@ def _validation(given: int | None, n: int) -> int:
 
 
 class Sizes(NamedTuple):
-    """The sizes of a run, all of them numbers; see `Settings`."""
+    """The sizes of a run as numbers; see `Settings`."""
 
     n_learners: int
     n_columns: int

@@ -1,4 +1,4 @@
-"""Estimators that stand on features: transformers, kernel PCA, clustering, two-sample tests."""
+"""Estimators based on features: transformers, kernel PCA, clustering, two-sample tests."""
 
 from nysboost.estimators.clustering import SpectralClustering as SpectralClustering
 from nysboost.estimators.gaussian_process import (

@@ -1,4 +1,4 @@
-"""What the transformers share: kernel parameters in, fitted attributes out."""
+"""The base class of the transformers: from kernel parameters to fitted attributes."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from nysboost.tables.schema import Schema
 class BaseNystroem(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator, auto_wrap_output_keys=None
 ):
-    """A Nyström approximation as a scikit-learn transformer; final classes say which.
+    """A Nyström approximation as a scikit-learn transformer; subclasses choose the method.
 
     Attributes
     ----------
     components_ : array or CSR matrix of shape (n_landmarks, n_features), or None
         The landmarks, learner after learner; None for a precomputed kernel.
     component_indices_ : array of shape (n_landmarks,), or None
-        Their row numbers in the training data; None where they are no rows of it.
+        Their row numbers in the training data; None if they are not rows of it.
     normalization_ : array of shape (n_landmarks, n_features_out)
         The features of X are ``k(X, components_) @ normalization_``.
     weights_ : array of shape (n_learners,)
         Weights of the mixture.
     approximation_ : Approximation
-        The approximation of the training Gram matrix. A saved estimator keeps it
-        without the training rows.
+        The approximation of the kernel matrix of the training rows. A saved estimator contains it
+        without these rows.
     discarded_mass_ : float
-        Share of the spectrum, in absolute value, that was negative and was cut.
+        Share of the absolute eigenvalues that was negative and was discarded.
     n_features_in_ : int
         Number of features seen in fit.
     """
@@ -60,14 +60,14 @@ class BaseNystroem(
 
     @fit_method
     def fit(self, X: TableLike, y: TableLike | None = None) -> Self:
-        """Fit the approximation to the Gram matrix of X.
+        """Fit the approximation to the kernel matrix of X.
 
         Parameters
         ----------
         X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
             Training data; (n_samples, n_samples) if the kernel is precomputed.
         y : array-like of shape (n_samples,) or None
-            Targets, for the method "target"; others ignore it.
+            Targets for the method "target"; other methods ignore y.
         """
         table = self._training_table(X)
         settings = self._settings()
@@ -98,7 +98,7 @@ class BaseNystroem(
 
     @all_or_nothing
     def fit_transform(self, X: TableLike, y: TableLike | None = None) -> Array:
-        """Fit to X, and return its features; X and y are as in `fit`."""
+        """Fit to X and return the features of X; the parameters are those of `fit`."""
         return self.fit(X, y).transform(X)
 
     @with_usual_errors
@@ -108,14 +108,14 @@ class BaseNystroem(
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            Rows, seen in fit or not: also a memory map, an HDF5 or Zarr array, or an iterator
-            of tables, of which `max_memory` bytes are held at a time. If the kernel is
-            precomputed, kernel values between them and all training rows, or the landmarks
-            alone, in the order of `component_indices_`.
+            Any rows. X may also be a memory map, an HDF5 or Zarr array, or an iterator of tables,
+            which is processed in blocks within `max_memory`. If the kernel is precomputed: kernel
+            values between these rows and all training rows, or only the landmarks, in the order of
+            `component_indices_`.
         out : None, array, HDF5 or Zarr array, or path of a .npy file
-            Where the features go, in the dtype of X; None is a new array. A file appears when
-            it is whole. If anything fails on the way, rows of an array that were not
-            reached become NaN.
+            Where to write the features, in the dtype of X; None returns a new array. A file is
+            written under a temporary name and renamed at the end. If the call fails, the remaining
+            rows of an array become NaN.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class BaseNystroem(
         raise NotImplementedError
 
     def _given_landmarks(self) -> TableLike | None:
-        """Return the landmarks that the user gave."""
+        """Return the landmarks that the user passed."""
         return None
 
     def _kernel_parameters(self) -> dict[str, Any]:
@@ -146,13 +146,13 @@ class BaseNystroem(
         )
 
     def _settings(self) -> Settings:
-        """Return `settings`, with the parameters of this transformer that are not the default."""
+        """Return `settings`, updated by parameters that differ from their default."""
         given = {name: getattr(self, name) for name in self._named_settings()}
         base = getattr(self, "settings", None) or Settings()
         return replace(base, **given)
 
     def _named_settings(self) -> list[str]:
-        """Return the names of the settings that are parameters, and not the default."""
+        """Return the names of settings whose parameter differs from its default."""
         names = []
         for setting in fields(Settings):
             value = getattr(self, setting.name, setting.default)

@@ -1,4 +1,4 @@
-"""Spectral clustering through K̂, for any number of rows."""
+"""Spectral clustering with an approximate kernel matrix, for any number of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.messages import unknown
 
 QR_ROWS = 2**14
-"""Rows from which the QR rule learns its rotation, spread evenly where there are more."""
+"""Number of rows from which the QR rule learns its rotation; with more rows, they are evenly
+spaced."""
 
 NAMED_GAMMA = 1.0
 """gamma of a kernel given by name, as in scikit-learn's spectral clustering."""
@@ -38,8 +39,8 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
     """Spectral clustering on the normalised Laplacian of K̂ (Fowlkes et al. 2004).
 
     With K̂ = F Fᵀ the degrees are d = F (Fᵀ1), and the leading eigenvectors of D^(−½) K̂ D^(−½)
-    are H V for H = D^(−½) F and the eigenvectors V of HᵀH, an r×r matrix: two passes over the
-    rows, and n×n is never formed.
+    are H V for H = D^(−½) F and the eigenvectors V of HᵀH, an r×r matrix. This takes two passes
+    over the rows, and no n×n matrix is formed.
 
     .. versionadded:: 0.2
 
@@ -53,16 +54,16 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         As in `Nystroem`. None is 1 for a kernel given by name, as in scikit-learn's spectral
         clustering.
     n_components : int or None
-        Eigenvectors used; None is `n_clusters`.
+        Number of eigenvectors used; None is `n_clusters`.
     assign_labels : "kmeans" or "cluster_qr"
-        How the labels follow from the eigenvectors: k-means on their rows, each divided by its
-        length (Ng, Jordan and Weiss 2001), or pivoted QR (Damle, Minden and
-        Ying 2019), which has nothing to tune and no random start.
+        How to compute labels from the eigenvectors: k-means on their rows, each divided by its
+        length (Ng, Jordan and Weiss 2001), or pivoted QR (Damle, Minden and Ying 2019), which has
+        no parameters and no random start.
     n_init : int
-        Random starts of k-means.
+        Number of random starts of k-means.
     method : str
-        What finds the landmarks: "auto" is "kmeans", and of a precomputed matrix, which has no
-        points, "rpcholesky".
+        The method that finds the landmarks. "auto" is "kmeans", or "rpcholesky" for a precomputed
+        matrix, which has no points.
     n_landmarks, max_memory, n_jobs, verbose, random_state
         As in `KernelPCA`.
 
@@ -73,7 +74,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
     embedding_ : array of shape (n_samples, n_components)
         The eigenvectors, divided by the roots of the degrees.
     eigenvalues_ : array of shape (n_components,)
-        Of D^(−½) K̂ D^(−½), the largest first; the first is 1.
+        The eigenvalues of D^(−½) K̂ D^(−½), the largest first; the first is 1.
     cluster_centers_ : array of shape (n_clusters, n_components)
         The mean direction of each cluster in the embedding.
 
@@ -158,7 +159,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         return arrays.floats_on_host(gather(embedding))
 
     def _choose_gamma(self) -> float | str | None:
-        """Return gamma, which has a default where the kernel is a name without parameters."""
+        """Return gamma, or its default if the kernel is a name without parameters."""
         if self.gamma is not None or not isinstance(self.kernel, str):
             return self.gamma
 
@@ -223,7 +224,10 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
 
 
 def _roots(degrees: Floats, F: Floats, diagonal: Floats) -> Floats:
-    """Return the roots of the degrees, shape (b, 1). No row has less than its own k(x, x)."""
+    """Return the square roots of the degrees, shape (b, 1).
+
+    A degree is at least the row's own k(x, x).
+    """
     of_rows = (F @ degrees)[:, None]
     least = np.maximum(diagonal, TINY)
     bounded = np.maximum(of_rows, least)

@@ -1,7 +1,7 @@
-"""What every estimator shares: parameters, copies, HTML, and fits that happen wholly or not at all.
+"""The base class of estimators: parameters, copies, HTML, fits that succeed or change nothing.
 
-Every estimator says `@fit_method` above its `fit`, `@all_or_nothing` above other methods that fit,
-and `@with_usual_errors` above those that users call on a fitted estimator.
+Every estimator decorates its `fit` with `@fit_method`, other methods that fit with
+`@all_or_nothing`, and methods that users call on a fitted estimator with `@with_usual_errors`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Method = TypeVar("Method", bound=Callable[..., object])
 
 PARTS = 100
-"""A callback of scikit-learn hears of a fit in so many parts."""
+"""Number of parts into which a fit is divided for scikit-learn's callbacks."""
 
 with_usual_errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
 """NumPy's own settings, under which the library is tested."""
@@ -40,7 +40,7 @@ KernelLike = str | Kernel | Callable[..., Array]
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator):
-    """A scikit-learn estimator whose kernel's parameters are set as ``kernel__sigma``."""
+    """A scikit-learn estimator with kernel parameters such as ``kernel__sigma``."""
 
     kernel: KernelLike
     max_memory: int | str
@@ -48,12 +48,13 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     verbose: int | None
 
     def set_params(self, **params: object) -> Self:
-        """Set parameters by name; those of the kernel give this estimator another kernel.
+        """Set parameters by name. Setting one of the kernel replaces the kernel object.
 
         Parameters
         ----------
         **params
-            ``kernel__nu`` and the like are parameters of the kernel, which has to be an object.
+            Names such as ``kernel__nu`` are parameters of the kernel, which has to be a kernel
+            object.
 
         Examples
         --------
@@ -97,7 +98,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return Budget.of(self.max_memory, self.n_jobs)
 
     def __copy__(self) -> Self:
-        """Return a copy with all that this one has, the training rows among it."""
+        """Return a copy that includes the training rows."""
         copied = type(self).__new__(type(self))
         copied.__dict__.update(self.__dict__)
         return copied
@@ -110,7 +111,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return copied
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what is pickled: all but the training rows."""
+        """Return the state to pickle: everything except the training rows."""
         # a new dictionary: Python returns the estimator's own
         state: dict[str, object] = super().__getstate__() | self._saved_attributes()
         approximation = state.get("approximation_")
@@ -123,7 +124,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return dict(vars(self))
 
     def _summary_lines(self) -> list[str]:
-        """Return lines that say what a fit found; none before it."""
+        """Return lines that describe the fit; no lines before a fit."""
         return []
 
     def _html_repr(self) -> str:
@@ -165,12 +166,12 @@ class KernelEstimator(Estimator):
 
 
 def fit_method(fit: Method) -> Method:
-    """Let a `fit` happen wholly or not at all, and let progress bars and callbacks follow it."""
+    """Make a `fit` succeed or change nothing, and report its progress to bars and callbacks."""
     return all_or_nothing(report_fit(fit))
 
 
 def all_or_nothing(fit: Method) -> Method:
-    """Restore the estimator as it was before a call that fails or is interrupted."""
+    """Restore the estimator if a call fails or is interrupted."""
     careful = with_usual_errors(fit)
 
     @functools.wraps(fit)
@@ -187,7 +188,7 @@ def all_or_nothing(fit: Method) -> Method:
 
 
 def report_fit(fit: Method) -> Method:
-    """Let the `verbose` of a fit, and scikit-learn's callbacks, follow its progress."""
+    """Report the progress of a fit as `verbose` says, and to scikit-learn's callbacks."""
 
     @functools.wraps(fit)
     def reported(
@@ -209,7 +210,7 @@ def report_fit(fit: Method) -> Method:
 
 
 def _awaits_callbacks(estimator: BaseEstimator) -> bool:
-    """Whether callbacks were given; a fit inside a fit has told them already."""
+    """Whether callbacks were given; within another fit, they are already informed."""
     has_callbacks = hasattr(estimator, "_skl_callbacks")
     has_parent = hasattr(estimator, "_parent_callback_ctx")
     is_inside = hasattr(estimator, "_callback_fit_ctx")
@@ -217,7 +218,7 @@ def _awaits_callbacks(estimator: BaseEstimator) -> bool:
 
 
 class CallbackParts:
-    """The parts of a fit, of which scikit-learn's callbacks are told one by one."""
+    """The parts of a fit that are reported to scikit-learn's callbacks one by one."""
 
     def __init__(self, estimator: Estimator, data: Mapping[str, object]) -> None:
         self.estimator = estimator
@@ -227,7 +228,7 @@ class CallbackParts:
         self.task.call_on_fit_task_begin(estimator=estimator, **data)
 
     def follow(self, progress: Progress) -> None:
-        """Tell of the parts that have been done since the last call."""
+        """Report the parts completed since the last call."""
         while self.told < int(PARTS * progress.share):
             self.told += 1
             part = self.task.subcontext(task_name="part")
@@ -235,7 +236,7 @@ class CallbackParts:
             part.call_on_fit_task_end(estimator=self.estimator, **self.data)
 
     def end(self) -> None:
-        """Tell that the fit is done."""
+        """Report that the fit is done."""
         self.task.call_on_fit_task_end(
             estimator=self.estimator, **self.data, reconstruction_attributes=dict
         )

@@ -26,7 +26,8 @@ CONVERGED = 1e-8
 
 NODES, _MASSES = hermegauss(32)
 WEIGHTS = _MASSES / _MASSES.sum()
-"""Quadrature of the logistic function under a normal distribution: right to six digits."""
+"""Weights of a quadrature of the logistic function under a normal distribution, accurate to six
+digits."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,14 +46,14 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
     Parameters
     ----------
     kernel, gamma, coef0, degree, kernel_params
-        As in `Nystroem`; they are taken as given, not fitted.
+        As in `Nystroem`; the kernel is used as given, not fitted.
     variance : float
-        What the kernel is multiplied by: the prior variance of the latent function.
+        Factor of the kernel: the prior variance of the latent function.
     max_iter : int
-        Newton steps at most.
+        Largest number of Newton steps.
     class_weight : dict, "balanced" or None
-        What the odds of each class are multiplied by, as Bayes' rule has it where classes are so
-        much more frequent than in y; "balanced" is n / (classes · rows of the class).
+        Factors of the odds of each class, for new rows in which the class frequencies differ from
+        those in y by these factors (Bayes' rule). "balanced" is n / (classes · rows of the class).
     method, n_landmarks, max_memory, n_jobs, verbose, random_state
         As in `KernelPCA`.
 
@@ -61,7 +62,7 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
     classes_ : array of shape (n_classes,)
         The labels.
     coef_ : array of shape (n_problems, r)
-        w of each problem, one against the rest; a single problem for two classes.
+        w of each one-against-rest problem; two classes have a single problem.
     covariance_ : array of shape (n_problems, r, r)
         A⁻¹ of each problem.
     class_weight_ : array of shape (n_classes,)
@@ -71,7 +72,7 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
 
     See Also
     --------
-    NystroemClassifier : finds kernel and metric as well, and is faster.
+    NystroemClassifier : also finds the kernel and the metric, and is faster.
     sklearn.gaussian_process.GaussianProcessClassifier : exact.
 
     References

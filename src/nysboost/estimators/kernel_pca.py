@@ -36,8 +36,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
     """Kernel principal component analysis of K̂ = F Fᵀ (Schölkopf, Smola and Müller 1998).
 
     The components are the leading eigenvectors of the covariance (F − μ)ᵀ(F − μ) / n of the
-    features, an r×r matrix that one pass over the rows makes: n×n is never formed, and new
-    rows are centred with the same μ.
+    features, an r×r matrix. It takes one pass over the rows, and no n×n matrix is formed. New rows
+    are centred with the same μ.
 
     .. versionadded:: 0.2
 
@@ -48,13 +48,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
     kernel, gamma, coef0, degree, kernel_params
         As in `Nystroem`.
     method : str
-        Which method approximates the kernel, one of `nysboost.METHODS` with features.
+        The method that approximates the kernel: one of `nysboost.METHODS` with features.
     n_landmarks : int or None
-        Its number of landmarks; None is 240, or as many as there are rows.
+        Number of landmarks; None is 240, or the number of rows if that is smaller.
     fit_inverse_transform : bool
-        Learn pre-images: ridge regression from the components back to X.
+        Whether to learn pre-images, by ridge regression from the components to X.
     alpha : float
-        The ridge of that regression, in the units of scikit-learn's.
+        The penalty of that regression, in the units of scikit-learn's `KernelPCA`.
     max_memory, n_jobs, verbose, random_state
         As in `Nystroem`.
 
@@ -65,8 +65,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
     explained_variance_ : array of shape (n_components,)
         The variance along each component.
     explained_variance_ratio_ : array of shape (n_components,)
-        Its share of all the variance in the kernel's feature space. An approximation has only a
-        part of that: the sum is below one even with all components.
+        Its share of the total variance in the feature space of the kernel. An approximation
+        contains only a part of this variance, so the sum is below one even with all components.
     components_ : array of shape (n_components, r)
         The components in the space of the features.
     mean_ : array of shape (r,)
@@ -128,7 +128,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         return self
 
     def _count_components(self, variances: Floats) -> int:
-        """Return how many of the variances, largest first, are asked for and beyond rounding."""
+        """Return the number of components: as asked, without those at the rounding level."""
         r = len(variances)
         floor = r * EPS * max(variances[0], 0.0)
         n_nonzero = int(np.count_nonzero(variances > floor))
@@ -136,7 +136,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
 
     @all_or_nothing
     def fit_transform(self, X: TableLike, y: object = None) -> Array:
-        """Fit to X, and return its components; X and y are as in `fit`."""
+        """Fit to X and return the components of X; the parameters are those of `fit`."""
         return self.fit(X, y).transform(X)
 
     @with_usual_errors
@@ -153,7 +153,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
     @available_if(_learns_pre_images)  # type: ignore[untyped-decorator,unused-ignore]
     @with_usual_errors
     def inverse_transform(self, X: TableLike) -> Floats:
-        """Return rows, shape (n, d), that have about the components X (n, k): pre-images."""
+        """Return pre-images, shape (n, d): rows whose components are about X (n, k)."""
         check_is_fitted(self, "pre_images_")
         T = check_array(to_table(X), dtype=[np.float64, np.float32])
         Phi = self._pre_image_features(T)
@@ -162,8 +162,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
     def _learn_pre_images(self, features: Factor) -> None:
         """Fit X ≈ X̄ + Φ(T) B by ridge regression, with Φ the features of the components T.
 
-        Φ is a Gaussian kernel's, as wide as the components are apart, with the landmarks of a
-        uniform sample, and the components themselves.
+        Φ consists of features of a Gaussian kernel, with uniformly sampled landmarks and a
+        bandwidth of the typical distance of components, and of the components themselves.
         """
         # T, the components of all rows, and landmarks among them
         axes = (self.mean_, self.components_)
@@ -194,7 +194,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         self.pre_images_ = np.linalg.solve(normal + ridge, right)
 
     def _pre_image_features(self, T: Floats) -> Floats:
-        """Return Φ, the features from which pre-images are linear, (n, landmarks + k + 1)."""
+        """Return Φ, the features of the linear model of pre-images, (n, landmarks + k + 1)."""
         mapped = floats_on_host(self._pre_map.transform(T))
         scale = np.sqrt(np.maximum(self.explained_variance_, TINY))
         linear = np.asarray(T) / scale
@@ -206,7 +206,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
 
 
 def _sum_and_products(_: None, F: Array) -> Floats:
-    """Return Σf, and below it Σffᵀ."""
+    """Return Σf, stacked on Σffᵀ."""
     F = floats_on_host(F)
     total = F.sum(axis=0)
     products = F.T @ F
@@ -221,7 +221,7 @@ def _project(shared: tuple[Floats, Floats], F: Array) -> Floats:
 
 
 def _products_with_rows(features: Callable[[Floats], Floats], X: Array, T: Floats) -> Floats:
-    """Return Φ(T)ᵀΦ(T), and beside it Φ(T)ᵀX."""
+    """Return Φ(T)ᵀΦ(T) and Φ(T)ᵀX side by side."""
     Phi = features(T)
     X = floats_on_host(dense(X))
     return Phi.T @ np.hstack([Phi, X])

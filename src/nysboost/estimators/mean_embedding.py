@@ -1,4 +1,4 @@
-"""Kernel mean embeddings of samples, and the two-sample test that they make."""
+"""Kernel mean embeddings of samples, and a two-sample test based on them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Sample: TypeAlias = "Array | csr_array"
 """Rows of numbers in memory, shape (n, d)."""
 
 ROUNDING = 1e-12
-"""Statistics of equal divisions differ by this share at most."""
+"""Statistics that should be equal differ by at most this share, due to rounding."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,7 +42,7 @@ class MeanEmbedding(FeatureBasedEstimator):
     """The Nyström mean embedding μ̂ = Σ_j α_j k(z_j, ·) of a sample (Chatalic et al. 2022).
 
     With features φ(x) = Nᵀ k(Z, x) it is μ̂ = (1/n) Σ_i φ(x_i), and α = N μ̂; for plain Nyström
-    α = W⁺ (1/n) Σ_i k(Z, x_i). A few hundred numbers stand for the whole sample.
+    α = W⁺ (1/n) Σ_i k(Z, x_i). A few hundred numbers represent the whole sample.
 
     .. versionadded:: 0.2
 
@@ -117,7 +117,8 @@ class TwoSampleResult:
     statistic : float
         The squared maximum mean discrepancy ‖μ̂_X − μ̂_Y‖².
     pvalue : float
-        The share of permutations, this one among them, whose statistic is at least as large.
+        The share of permutations whose statistic is at least as large; the observed one counts as a
+        permutation.
     """
 
     statistic: float
@@ -135,7 +136,7 @@ def mmd_test(
 ) -> TwoSampleResult:
     """Test whether two samples come from the same distribution, by their mean embeddings.
 
-    Under the null hypothesis the rows of both may change places, so that the p-value of the
+    Under the null hypothesis, the rows of both samples are exchangeable. So the p-value of the
     permutation test is exact for any number of rows and landmarks (Gretton et al. 2012).
 
     .. versionadded:: 0.2
@@ -145,19 +146,19 @@ def mmd_test(
     X, Y : array-like or CSR matrix of shape (n, d) and (m, d)
         The samples.
     kernel : str, Kernel, callable or None
-        As in `nysboost.approximate`; None is a Gaussian as wide as the median distance.
+        As in `nysboost.approximate`; None is a Gaussian kernel whose σ is the median distance.
     n_permutations : int
-        Random permutations; the smallest p-value is 1 / (n_permutations + 1).
+        Number of random permutations; the smallest possible p-value is 1 / (n_permutations + 1).
     random_state : int, RandomState, Generator or None
         Seed.
     **options
-        Further parameters of `Nystroem`, such as max_memory; method is "uniform", and n_components
-        240, or as many as there are rows.
+        Further parameters of `Nystroem`, such as max_memory. The default method is "uniform", and
+        n_components is 240, or the number of rows if that is smaller.
 
     Returns
     -------
     TwoSampleResult
-        `statistic` and `pvalue`, as SciPy's tests have them.
+        `statistic` and `pvalue`, as in SciPy's tests.
 
     See Also
     --------
@@ -221,14 +222,14 @@ def mmd_test(
 
 
 def _default_kernel(options: Mapping[str, object]) -> KernelLike:
-    """Return a Gaussian as wide as the median distance, unless options name its parameters."""
+    """Return a Gaussian kernel, with the median distance as σ unless options say otherwise."""
     if options.keys() & {"gamma", "coef0", "degree", "kernel_params"}:
         return "rbf"
     return Gaussian(sigma="median")
 
 
 def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[Sample, Sample]:
-    """Return both samples as arrays or CSR matrices of the same columns."""
+    """Return both samples as arrays or CSR matrices with the same columns."""
     if is_frame(X) and is_frame(Y):
         X, Y = _encode_together(X, Y)
     elif is_frame(X):
@@ -299,7 +300,7 @@ def _times(mean: Floats, F: Array) -> Floats:
 
 
 def _sums_and_part(_: None, F: Array, in_x: Array) -> Floats:
-    """Return the sum of the features over a block of rows, and below it those over X alone."""
+    """Return the sum of a block's features, stacked on the sum over its rows from X."""
     F = floats_on_host(F)
     of_all = F.sum(axis=0)
     of_x = in_x.T @ F

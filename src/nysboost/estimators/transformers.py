@@ -1,4 +1,4 @@
-"""The transformers, for all methods and for each family of the paper, and estimators on them."""
+"""The transformers: one for all methods, and one for each family of the paper."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from nysboost.settings import CANDIDATES_PER_COLUMN, GRID, MIN_GAIN, ROW_CAP, Se
 
 @dataclass(eq=False, repr=False)
 class Nystroem(BaseNystroem):
-    """Low-rank features of a kernel, by any method.
+    """Low-rank features of a kernel, by any Nyström method.
 
-    A stand-in for ``sklearn.kernel_approximation.Nystroem``: each of its parameters is here,
-    with the same default. Its landmarks are random rows; here their positions are optimised,
-    unless another `method` is named.
+    A replacement for ``sklearn.kernel_approximation.Nystroem``, with all its parameters and their
+    defaults. In scikit-learn, landmarks are random rows. Here, their positions are optimised by
+    default.
 
     .. versionadded:: 0.2
 
@@ -37,25 +37,27 @@ class Nystroem(BaseNystroem):
     gamma, coef0, degree : float or None
         Parameters of a named kernel; gamma may be "scale" or "median".
     n_components : int or None
-        Number of landmarks in all, and of features at most; ignored where `tol` or `landmarks`
-        is given.
+        Number of landmarks, and the largest number of features; ignored if `tol` or `landmarks` is
+        given.
     tol : float or None
-        A relative Frobenius error of the kernel matrix to reach, with as few landmarks as
-        the method can; out of reach is a `ToleranceWarning`.
+        Largest acceptable relative Frobenius error of the kernel matrix. The fit then finds a
+        number of landmarks that is just large enough. If `tol` cannot be reached, it issues a
+        `ToleranceWarning`.
     max_memory : int or str
-        Working memory of `transform` beyond X and its result, in bytes or as "500MB".
+        Working memory of `transform` in addition to X and the result, in bytes or as "500MB".
     n_jobs, verbose, random_state
         As in `nysboost.approximate`.
     method : str
         One of `nysboost.METHODS`, or "target", whose landmarks are trained on y. "joint" is the
-        most accurate for its number of landmarks, "uniform" is what scikit-learn does.
+        most accurate for a given number of landmarks; "uniform" draws random rows, as scikit-learn
+        does.
 
     See Also
     --------
     sklearn.kernel_approximation.Nystroem : random rows as landmarks.
     StandardNystroem : one sample of columns, as in the paper.
     EnsembleNystroem : a mixture of independent learners.
-    BoostedNystroem : learners that are found one after another.
+    BoostedNystroem : learners found one after another, each where the error is large.
     approximate : the kernel matrix itself, with its error.
     NystroemRegressor : regression in one step.
     NystroemClassifier : classification in one step.
@@ -108,7 +110,8 @@ class StandardNystroem(BaseNystroem):
     max_memory, n_jobs, verbose, random_state
         As in `Nystroem`.
     n_columns : int or None
-        Landmarks, where `n_components` does not say: 120, or as many as there are rows.
+        Number of landmarks if `n_components` is None: 120 by default, or the number of rows if
+        smaller.
     rank : int or None
         k, the rank of W_k; None is `n_columns`.
 
@@ -139,7 +142,7 @@ class StandardNystroem(BaseNystroem):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Mixture(BaseNystroem):
-    """What ensemble and boosting share: the paper's p, m, k, v1 and v2, and the weights."""
+    """Base class of ensemble and boosting: the paper's p, m, k, v1 and v2, and the weights."""
 
     n_learners: int | Literal["auto"] | None = None
     n_columns: int | None = None
@@ -164,24 +167,25 @@ class EnsembleNystroem(_Mixture):
     Parameters
     ----------
     weights : "uniform", "exponential" or "ridge"
-        How the learners are weighed.
+        How the learners are weighted.
     kernel, gamma, coef0, degree, kernel_params, n_components, tol
         As in `Nystroem`.
     max_memory, n_jobs, verbose, random_state
         As in `Nystroem`.
     n_learners, n_columns, rank, n_fit, n_tune : int or None
-        The paper's p, m, k, v1 and v2; None is the default that suits n. Where
-        `n_components` is given, m is n_components // n_learners.
+        The paper's p, m, k, v1 and v2; None chooses a value based on n. If `n_components` is given,
+        m is n_components // n_learners.
     eta : float or "tune"
         Rate of the exponential weights.
     nonnegative : bool
-        Fit non-negative ridge weights, so that nothing has to be cut.
+        Whether to restrict ridge weights to non-negative values, so that K̂ is positive
+        semidefinite.
     lambdas, validation_shape, row_cap
         As in `nysboost.Settings`.
     rule : Rule, function, str or None
-        How the learners are weighed, in place of `weights`, as in `nysboost.Settings`.
+        Replaces `weights` by a rule of your own, as in `nysboost.Settings`.
     settings : Settings or None
-        All settings at once. Parameters that differ from their default replace its fields.
+        All settings in one object. Parameters that differ from their default replace its fields.
 
     See Also
     --------
@@ -219,9 +223,9 @@ class BoostedNystroem(_Mixture):
     Parameters
     ----------
     variant : str
-        One of `nysboost.VARIANTS`, which run Algorithm 1 of the paper, or of
-        `nysboost.JOINT_VARIANTS`, or "joint", the most accurate for its number of landmarks;
-        or a name with rules and selectors of your own.
+        One of `nysboost.VARIANTS`, which run Algorithm 1 of the paper; one of
+        `nysboost.JOINT_VARIANTS`; "joint", the most accurate for a given number of landmarks; or a
+        name with your own registered rules and selectors.
     kernel, gamma, coef0, degree, kernel_params, n_components, tol
         As in `Nystroem`.
     max_memory, n_jobs, verbose, random_state
@@ -229,9 +233,9 @@ class BoostedNystroem(_Mixture):
     n_learners, n_columns, rank, n_fit, n_tune, eta, nonnegative, lambdas, validation_shape
         As in `EnsembleNystroem`.
     row_cap, settings
-        As in `EnsembleNystroem`. Beyond `row_cap` rows, fitting looks at a sample of them.
+        As in `EnsembleNystroem`. With more than `row_cap` rows, the fit uses a sample of them.
     n_candidates : int or None
-        The paper's s, the columns of V; None is 10m.
+        The paper's s, the number of columns of V; None is 10m.
     candidates_per_column, residual_shape, residual_rows
         As in `nysboost.Settings`.
     rule, selector, sampling, min_gain, callback
@@ -281,12 +285,12 @@ class BoostedNystroem(_Mixture):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FeatureBasedEstimator(KernelEstimator):
-    """An estimator that works on the features of an approximation; final classes say how.
+    """Base class of estimators that use the features of an approximation.
 
     Attributes
     ----------
     features_ : Nystroem
-        The fitted transformer: what the method found.
+        The fitted transformer.
     n_features_in_ : int
         Number of features seen in fit.
     """
@@ -295,7 +299,7 @@ class FeatureBasedEstimator(KernelEstimator):
     n_landmarks: int | None = None
 
     def _fit_features(self, X: TableLike, **given: object) -> Factor:
-        """Fit the transformer to X, with its own parameters but for those given; return F."""
+        """Fit the transformer to X, with these parameters replaced, and return F."""
         # some estimators have `n_components` too
         for name in ("n_landmarks", "n_components"):
             count = getattr(self, name, None)
