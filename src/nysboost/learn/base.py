@@ -1,4 +1,4 @@
-"""What regression and classification share: fitting, updating and evaluating a mixture."""
+"""The base class of regression and classification: fit, update and evaluate a mixture."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from nysboost.tables.piecewise import with_codes
 from nysboost.tables.rows import fit_rows, new_rows
 
 VARIANCE_BYTES = 2**25
-"""Bytes of features that are held while variances are evaluated."""
+"""Memory in bytes for features while variances are computed."""
 
 NEGLIGIBLE_CHANGE = 0.01
 """float32 may change predictions by this share of their error, and squared errors by 1e-4."""
@@ -63,7 +63,7 @@ error to about 5 %."""
 A = TypeVar("A", bound=NDArray[Any])
 
 Answer: TypeAlias = Callable[[Any, Rows], A]
-"""A function of a learner and rows as numbers that returns an array of shape (n, w)."""
+"""A function of a learner and numerical rows that returns an array of shape (n, w)."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -101,7 +101,7 @@ class BaseLearner(Estimator):
         sample_weight: ArrayLike | None,
         groups: ArrayLike | str | None,
     ) -> Self:
-        """Fit to a table, or to the first blocks of an iterator, to which the others are added."""
+        """Fit to a table, or to the first blocks of an iterator, and then add its other blocks."""
         check_settings(self)
         of_splits = groups_of_splits(self.cv)
         if of_splits is not None:
@@ -134,7 +134,7 @@ class BaseLearner(Estimator):
         raise NotImplementedError
 
     def _sample_weight(self, weights: ArrayLike | None, n: int) -> Floats | None:
-        """Return the weights of a first fit in a unit in which their scale does not matter."""
+        """Return the weights of a first fit, scaled so that their unit does not matter."""
         self._weight_unit = 1.0
         if weights is None:
             return None
@@ -143,7 +143,7 @@ class BaseLearner(Estimator):
         return np.asarray(found / self._weight_unit)
 
     def _added_weight(self, weights: ArrayLike | None, n: int) -> Floats | None:
-        """Return weights of rows that come later in the unit of the first ones."""
+        """Return the weights of later rows, in the unit of the first rows."""
         if weights is not None:
             return np.asarray(check_weights(weights, n) / self._weight_unit)
         if self._weight_unit == 1:
@@ -193,7 +193,7 @@ class BaseLearner(Estimator):
         return fitted
 
     def _finish(self, fitted: SearchResult) -> SearchResult:
-        """Return what is made of the search's result before it is kept."""
+        """Return the result of the search after the last step of a fit."""
         return fitted
 
     def _keep(self, fitted: SearchResult, rows: Rows) -> None:
@@ -233,7 +233,7 @@ class BaseLearner(Estimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """The share of each column in the total increase in error, shape (d,)."""
+        """The share of each column in the increase in error when columns are shuffled, (d,)."""
         check_is_fitted(self)
         importances = self._importances
         if importances is None:
@@ -245,7 +245,7 @@ class BaseLearner(Estimator):
         return importances
 
     def _predict_array(self, X: Array) -> Array:
-        """Return predictions of rows as numbers on the host, in float64."""
+        """Return predictions for numerical rows, on the host and in float64."""
         rows = make_rows(arrays.like(X, self.components_))
         return self._predict_targets(Float64Rows(rows))
 
@@ -257,7 +257,7 @@ class BaseLearner(Estimator):
         return attributes | {"_importances": self.feature_importances_, "_held_out": None}
 
     def _without_rows(self) -> Self:
-        """Return a copy that predicts, to be sent to a worker."""
+        """Return a copy without training data that can predict, to send to a worker."""
         copied = copy.copy(self)
         copied._held_out = None
         return copied
@@ -268,7 +268,7 @@ class BaseLearner(Estimator):
         print("\n".join(self._summary_lines()))
 
     def _summary_lines(self) -> list[str]:
-        """Return at most ten lines: what was tried, what was chosen and why; none before a fit."""
+        """Return at most ten lines on the candidates and the choice; no lines before a fit."""
         if not hasattr(self, "_members"):
             return []
         return describe(self)
@@ -291,7 +291,7 @@ class BaseLearner(Estimator):
     # Evaluating
 
     def _evaluate(self, X: TableLike, answer: Answer[A]) -> A:
-        """Return answer(self, rows) of new rows, shape (n, w); of lazy ones block by block."""
+        """Return answer(self, rows) for new rows, shape (n, w); for lazy rows, block by block."""
         check_is_fitted(self)
         rows: Rows = new_rows(self, X, self.missing)
         if not rows.lazy:
@@ -313,7 +313,7 @@ class BaseLearner(Estimator):
         return self._predict_mixture(rows)[:, :t]
 
     def _variance(self, rows: Rows) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Return predictive variances (n, t), how outlying rows are (n,), and which have gaps."""
+        """Return variances (n, t), distances from the data (n,), and which rows have gaps."""
         rows = Float64Rows(rows)
         size = VARIANCE_BYTES // (8 * (self.n_components_ + rows.n_features))
         variances = []
@@ -334,7 +334,7 @@ class BaseLearner(Estimator):
         return concat(variances), concat(outlying), np.concatenate(gaps)
 
     def _find_gaps(self, X: Array) -> NDArray[np.bool_]:
-        """Return whether a value is missing in each of these rows as numbers, shape (n,)."""
+        """Return whether each of these numerical rows has a missing value, shape (n,)."""
         columns = self._table.gap_columns
         if len(columns) == 0:
             return np.zeros(X.shape[0], dtype=bool)
@@ -343,7 +343,7 @@ class BaseLearner(Estimator):
 
 
 def _approximation_of(member: Member, rows: Rows, budget: Budget) -> Approximation:
-    """Return the Nyström approximation that a member stands on."""
+    """Return the Nyström approximation of a member."""
     coded = with_codes(rows, member.codes)
     gram = KernelGram(coded, member.model.kernel, budget)
     mixture = Mixture((member.model.features,), np.ones(1))
@@ -351,7 +351,7 @@ def _approximation_of(member: Member, rows: Rows, budget: Budget) -> Approximati
 
 
 def _evaluate_block(load: tuple[BaseLearner, Answer[A]], X: Array) -> A:
-    """Return what is asked of a block of rows, of Dask's on a worker."""
+    """Evaluate a block of rows; blocks of Dask are evaluated on a worker."""
     learner, answer = load
     rows = make_rows(X)
     return answer(learner, rows if learner._single else Float64Rows(rows))
@@ -361,7 +361,7 @@ def _evaluate_block(load: tuple[BaseLearner, Answer[A]], X: Array) -> A:
 
 
 class Float64Rows(RowsView):
-    """Rows that are evaluated in float64, whatever they are stored in."""
+    """Rows that are converted to float64, whatever their dtype."""
 
     @property
     def template(self) -> Array:
@@ -372,8 +372,8 @@ class Float64Rows(RowsView):
 def float32_suffices(predict: Callable[[Rows], Array], rows: Rows, error: Floats) -> bool:
     """Whether float32 moves no prediction by more than a hundredth of the error.
 
-    It does where large terms nearly cancel, as in models with little noise. Some rows are predicted
-    in each precision, and the difference is compared with the held-out error, shape (t,).
+    It does if large terms nearly cancel, as in models with little noise. Some rows are predicted in
+    both precisions, and the difference is compared with the held-out error, shape (t,).
     """
     probed = rows.take(spaced_indices(rows.n, PROBE_ROWS))
     with np.errstate(over="ignore", invalid="ignore"):

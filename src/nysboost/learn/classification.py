@@ -1,4 +1,4 @@
-"""Classification in one line."""
+"""Classification with landmarks, and with all training rows."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from nysboost.tables.targets import check_labels, compute_class_weights, find_cl
 LOSSES = ("squared", *MARGIN_LOSSES)
 
 MOST_CLASSES = 10
-"""Logistic regressions, one for each class, are fitted for at most so many classes, beyond which
-they take as long as the rest of a fit."""
+"""Logistic regressions, one for each class, are fitted for at most this many classes. With more,
+they would take as long as the rest of a fit."""
 
 
 def _adds_rows(classifier: NystroemClassifier) -> bool:
-    """Whether rows can be added: losses of margins need all rows at once."""
+    """Whether rows can be added: the log and hinge losses need all rows at once."""
     if classifier.loss != "squared":
         raise AttributeError(
             "partial_fit adds rows to squared errors alone, not to "
@@ -52,11 +52,11 @@ def _adds_rows(classifier: NystroemClassifier) -> bool:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NystroemClassifier(ClassifierMixin, BaseLearner):
-    """Classification with landmarks and a metric that are trained on the labels.
+    """Classification with landmarks and a metric trained on the labels.
 
-    The indicator of each class is regressed as in `NystroemRegressor`. A softmax, calibrated on
-    held-out rows, turns these scores into probabilities; with up to ten classes, logistic
-    regressions on the same landmarks are added to its logits.
+    A regression on the indicators of the classes, as in `NystroemRegressor`, gives scores. A
+    softmax, calibrated on held-out rows, turns them into probabilities. With up to ten classes,
+    logistic regressions on the same landmarks are added to the logits.
 
     .. versionadded:: 0.2
 
@@ -69,14 +69,15 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     n_jobs, verbose, random_state
         As in `nysboost.approximate`.
     loss : "squared", "log" or "hinge"
-        What the weights minimise: squared errors, or the loss of logistic regression or of support
-        vector machines, on the landmarks that squared errors found.
+        The loss that the weights minimise: squared errors, or the loss of logistic regression
+        ("log") or of a support vector machine ("hinge"). The landmarks are always found with
+        squared errors.
     C : float or None
-        Weight of the losses of margins beside ½‖w‖², as in scikit-learn's `SVC`; None has held-out
-        rows choose among 0.3, 3, 30 and 300.
+        Factor of the "log" or "hinge" loss, which is added to ½‖w‖², as in scikit-learn's `SVC`.
+        None chooses among 0.3, 3, 30 and 300 on held-out rows.
     class_weight : dict, "balanced" or None
-        How often rows of each class count, times `sample_weight`; "balanced" is
-        n / (classes · rows of the class). Probabilities are those of the weighted rows.
+        Weight of the rows of each class, multiplied by `sample_weight`; "balanced" is n / (classes
+        · rows of the class). Probabilities then refer to the weighted rows.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     n_components_, kernel_, components_, approximation_, mixture_weights_, candidates_
         As in `NystroemRegressor`.
     validation_error_, feature_importances_
-        As in `NystroemRegressor`, of the indicators of classes.
+        As in `NystroemRegressor`, for the class indicators.
 
     See Also
     --------
@@ -175,7 +176,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         self.validation_error_ = float(np.sqrt(mse.mean()))
 
     def _finish(self, fitted: SearchResult) -> SearchResult:
-        """Calibrate the mixture, or linear classifiers in its place if the loss is of margins."""
+        """Calibrate the mixture; for log and hinge losses, replace it by linear classifiers."""
         if self.loss == "squared":
             return self._add_logistic(fitted)
         return self._replace_by_classifiers(fitted)
@@ -237,16 +238,16 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     ) -> NystroemClassifier:
         """Add rows to the weights and the leaves. The first call fits.
 
-        All else stays as the first rows have it: landmarks, metric, the calibration, and logistic
-        regressions, which need all rows at once. Begin with as many rows as memory holds, and fit
-        again when there are many times as many.
+        Everything else stays as it was fitted to the first rows: landmarks, metric, calibration,
+        and the logistic regressions, which need all rows at once. Begin with as many rows as fit in
+        memory, and fit again when there are many times as many.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in `fit`; labels that were not there in the first call are refused.
+            As in `fit`; a label that was not in the first call is an error.
         classes : array-like or None
-            The labels to expect, for scikit-learn's interface; they must be in the first y.
+            All labels, as scikit-learn's interface asks; they must occur in the first y.
         """
         if hasattr(self, "_members"):
             self._refuse_new_labels([] if classes is None else classes)
@@ -275,7 +276,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         self._update(replace(table, y=indicators, weights=weights))
 
     def _refuse_new_labels(self, labels: ArrayLike) -> None:
-        """Raise if there are labels that the first rows did not have."""
+        """Raise if there are labels that were not in the first rows."""
         given = np.asarray(labels)
         if len(given) == 0:
             return
@@ -288,7 +289,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     def _times_class_weight(
         self, sample_weight: ArrayLike | None, labels: NDArray[Any]
     ) -> ArrayLike | None:
-        """Return how often each row counts, by itself and by its class."""
+        """Return the product of each row's own weight and that of its class."""
         if self.class_weight is None:
             return sample_weight
         classes, codes = np.unique(labels, return_inverse=True)
@@ -303,7 +304,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     @with_usual_errors
     def decision_function(self, X: TableLike) -> Floats:
-        """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
+        """Return log-odds of the second of two classes, (n,), or of each of k classes, (n, k)."""
         logits = self._evaluate(X, _logits)
         if len(self.classes_) == 2:
             return logits[:, 1] - logits[:, 0]

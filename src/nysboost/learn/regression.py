@@ -1,4 +1,4 @@
-"""Regression in one line."""
+"""Regression with landmarks, and with all training rows."""
 
 from __future__ import annotations
 
@@ -31,61 +31,67 @@ from nysboost.rows.rows import Rows
 from nysboost.tables.targets import bring_to_host
 
 CRPS_LEVELS = np.arange(0.5, 100) / 100
-"""Levels of the quantiles whose pinball losses are averaged to the ranked probability score."""
+"""Levels of the quantiles whose pinball losses are averaged to give the ranked probability
+score."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     """Regression in two stages: landmarks learn kernel and metric, then all rows predict.
 
-    Kernel, metric, landmarks, noise and penalty are found together, on a sample whose size does
-    not grow with n. All rows, mapped by the metric, then predict in the leaves of a tree, by exact
-    kernel ridge regression that corrects the landmarks' prediction. Rows held out of
-    both stages, folds of few rows, choose among candidates and mix them.
+    The first stage finds kernel, metric, landmarks, noise and penalty on a sample whose size does
+    not grow with n. The second stage divides all rows, mapped by the metric, into the leaves of a
+    tree. In each leaf, exact kernel ridge regression corrects the prediction of the landmarks.
+    Held-out rows decide which candidates are used, and with what weight. Small tables use
+    cross-validation.
 
     .. versionadded:: 0.2
 
     Parameters
     ----------
     n_components : int or "auto"
-        Number of landmarks at most, of each member of a mixture; "auto" is 256, the default, and up
-        to 1,024 for a linear model of a table of few rows and many columns. More
-        gain little, because predictions come from all rows, in leaves.
+        Largest number of landmarks of each member of the mixture. "auto" is 256, or up to 1,024 for
+        a linear model of a table with few rows and many columns. Raising this rarely helps:
+        predictions also use all training rows.
     kernel : "auto", str or Kernel
-        "auto" tries Matérn 1/2 and 3/2, of many features Gaussian and Matérn 3/2;
-        else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces. Of `Anova` only
-        a bandwidth is found; its landmarks are those of "rpcholesky", which are not trained on y.
-        "linear", with ``local=False``, is a linear model of the columns.
+        "auto" tries Matérn 1/2 and 3/2, or Gaussian and Matérn 3/2 if there are many features. You
+        can also pass "gaussian", "matern" or a kernel; the learned metric replaces its bandwidth.
+        For `Anova`, only a bandwidth is found, with landmarks chosen by "rpcholesky", which are not
+        trained on y. "linear", with ``local=False``, is a linear model of the columns.
     metric : "auto", "one", "each", "full" or None
-        Shape of the metric: one scale, one for each feature, or a matrix. None leaves the kernel
-        as it is given, as ``Gaussian(gamma="scale")``, on the rows as they are: landmarks
-        then take a few steps under it, which is much faster.
+        Shape of the metric: one scale, one scale for each feature, or a matrix. None learns no
+        metric: the kernel, such as ``Gaussian(gamma="scale")``, is used as given, on unscaled rows.
+        Landmarks are then trained for a few steps only, which is much faster.
     landmarks : str
-        "target" are landmarks trained on y. For comparison, those that are not: "uniform",
-        "joint", "kmeans", "rpcholesky" and every other method of `nysboost.METHODS` that stands
-        on landmarks, with a bandwidth that held-out rows choose and no metric.
+        "target" trains the landmarks on y. For comparison, you can choose landmarks that do not
+        depend on y: "uniform", "joint", "kmeans", "rpcholesky" and every other method of
+        `nysboost.METHODS` with landmarks. They have no metric, and a bandwidth chosen on held-out
+        rows.
     scale : "auto", "standard", "quantile" or None
-        Scaling of the features before the search: each to unit spread; each to its normal
-        quantiles, for heavy tails; or all by one factor (None). "auto" is unit spread, and tries
-        quantiles up to 5,000 rows, and piecewise-linear codes beside the columns.
+        Scaling of the features before the search: to unit standard deviation, to normal quantiles
+        (for heavy tails), or all by the same factor (None). "auto" scales to unit standard
+        deviation. It also tries piecewise-linear codes of the columns and, with up to 5,000 rows,
+        quantiles.
     local : bool, int or "auto"
-        Whether all training rows predict too, each new row by the ridge regression of its leaf, as
-        far as held-out rows prefer that: "auto" where `max_memory` holds them, True else raises. A
-        number is how many rows a leaf has at most.
+        Whether predictions also use all training rows, by kernel ridge regression in the leaf of a
+        new row, if held-out rows show that this is better. "auto" uses leaves if they fit in
+        `max_memory`; True raises an error if they do not. A number is the largest number of rows in
+        a leaf.
     missing : "fill" or "raise"
-        Missing values become the median with an indicator beside them, or an error.
+        "fill" replaces a missing value by the median, and adds an indicator column; "raise" raises
+        an error.
     ids : "drop" or "keep"
-        Whether a column of a data frame with a whole number of its own in each row, as order
-        numbers are, is left out or used.
+        Whether a column of a data frame with a different whole number in each row, such as order
+        numbers, is left out or used.
     cv : "time", list of (train, test) or None
-        Which rows are held out. None draws them at random, or by the `groups` that `fit` takes.
-        With "time" X is in the order of time, and the last rows are held out, so that the model
-        is chosen, and its intervals are calibrated, for rows that come later. Of splits whose test
-        sets have each row once, as ``list(KFold(5).split(X))``, each test set is held out as a
-        whole.
+        Which rows are held out. None draws them at random, or by the `groups` passed to `fit`.
+        "time" holds out the last rows of X, which must be in order of time; the model is then
+        selected, and its intervals are calibrated, for later rows. A list of splits, such as
+        ``list(KFold(5).split(X))``, holds out each test set in turn. The test sets must contain
+        each row exactly once.
     max_time : float or None
-        Seconds after which, about, `fit` ends with the best model so far; None has no limit. The
-        first candidate is fitted in any case, however short the time.
+        Approximate number of seconds after which `fit` ends with the best model so far; None is no
+        limit. The first candidate is always fitted completely.
     max_memory : int or str
         Working memory of passes over the rows, in bytes or as "500MB".
     n_jobs, verbose, random_state
@@ -94,7 +100,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     Attributes
     ----------
     n_components_ : int
-        How many landmarks there are, given or found.
+        Number of landmarks, given or found.
     kernel_ : Kernel
         The kernel with its metric, of the member with the largest weight.
     components_ : array of shape (c, d)
@@ -102,31 +108,31 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     approximation_ : Approximation
         Its Nyström approximation of the kernel matrix.
     mixture_weights_ : array of shape (m,)
-        What each member contributes to the prediction; a single 1 where one was chosen.
+        Weight of each member in the prediction; a single 1 if one candidate was chosen.
     n_local_rows_ : int
-        Training rows that predict in leaves.
+        Number of training rows used for predictions in leaves.
     validation_error_ : float
-        Root mean squared error of held-out rows, of y at unit spread.
+        Root mean squared error on held-out rows, in standard deviations of y.
     candidates_ : list of (str, float)
-        Everything that was tried, with its held-out root mean squared error.
+        All candidates, each with its root mean squared error on held-out rows.
     feature_importances_ : array of shape (d,)
-        How much each column matters: by how much the squared error of rows that were held out at
-        first grows when it is shuffled, as shares, sum 1.
+        Importance of each column: the increase of the squared error on held-out rows when the
+        column is shuffled, as shares of the total increase.
 
     See Also
     --------
     NystroemClassifier : the same for labels.
     Nystroem : features for any linear model.
-    Metric : the metric that is found, or one of your own.
+    Metric : the learned metric, or one of your own.
     nysboost.plots.IntervalDisplay : draws predictions with intervals.
     save : writes a fitted model to a file.
-    to_onnx : writes it for other programs.
+    to_onnx : exports it for other programs.
 
     Notes
     -----
     Landmarks Z and metric A minimise the collapsed bound of sparse Gaussian process regression [1]_
-    on a sample. Then, with `local`, all rows, mapped by A, are divided into leaves, and
-    (k(V, V) + ρI) w = r is solved in each leaf with rows V.
+    on a sample. With `local`, all rows, mapped by A, are then divided into leaves, and (k(V, V) +
+    ρI) w = r is solved in each leaf with rows V.
 
     References
     ----------
@@ -163,11 +169,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         y : array-like of shape (n,) or (n, t)
             Targets.
         sample_weight : array-like of shape (n,) or None
-            How often each row counts.
+            Weight of each row.
         groups : array-like of shape (n,), str or None
-            Which rows belong together, such as those of one customer: all rows of a group are held
-            out together, so that the model is chosen for rows of new groups. A text names a column
-            of the data frame X, which is then no feature.
+            Group of each row, such as its customer. All rows of a group are held out together, so
+            that the model is selected for rows of new groups. A string names a column of the data
+            frame X, which is then not used as a feature.
 
         Examples
         --------
@@ -210,7 +216,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     ) -> NystroemRegressor:
         """Add rows to the weights and the leaves. The first call fits.
 
-        Landmarks, metric, noise and intervals stay as the first rows have it.
+        Landmarks, metric, noise and intervals stay as they were fitted to the first rows.
 
         Parameters
         ----------
@@ -243,21 +249,21 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def predict(self, X: TableLike, return_std: bool) -> Array | tuple[Array, Array]: ...
     @with_usual_errors
     def predict(self, X: TableLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Return predictions, and if asked the standard deviation of an observation at X.
+        """Return predictions, and optionally the standard deviations of observations at X.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Rows, from anywhere; far from all landmarks the prediction is the mean of y.
+            Any rows. Far from all landmarks, the prediction is the mean of y.
         return_std : bool
-            Whether to return standard deviations too: the Gaussian process's, scaled so that
-            ±1.96 of them covered 95 % of the rows held out in fitting, and as many of those with
-            missing values. For intervals of any level there is `predict_interval`.
+            Whether to also return standard deviations. They are those of a Gaussian process, scaled
+            so that ±1.96 standard deviations covered 95 % of the held-out rows, and separately 95 %
+            of those with missing values. For intervals of other levels, use `predict_interval`.
 
         Returns
         -------
         mean : array of shape (n,) or (n, t)
-        std : array of the same shape, if asked for
+        std : array of the same shape, if `return_std`
         """
         if not return_std:
             return self._shaped(self._evaluate(X, _means))
@@ -272,22 +278,22 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         X : array-like of shape (n, d)
             Rows, from anywhere.
         coverage : float
-            Share of new observations that the intervals shall contain, between 0 and 1.
+            Share of new observations that the intervals should contain, between 0 and 1.
 
         Returns
         -------
         lower, upper : arrays of shape (n,) or (n, t)
-            Quantiles of levels (1 − coverage)/2 and (1 + coverage)/2, moved out by a hundredth of
-            the standard deviation, so that values that many rows have in common are inside.
+            Quantiles of levels (1 − coverage)/2 and (1 + coverage)/2. Both are moved outwards by a
+            hundredth of the standard deviation, so that values shared by many rows are inside.
 
         Notes
         -----
-        Held-out rows calibrate the intervals, as in conformal prediction: of h standardised
-        residuals the i-th is the quantile of level i / (h + 1), which a new row exceeds with
-        probability 1 − i / (h + 1) if it is exchangeable with the held-out rows. The standard
-        deviations and the levels of the prediction are estimated from the same rows, so that this
-        holds approximately. Where folds are held out, residuals are multiplied by (4/5)^(1/8),
-        because models of all rows err less.
+        Held-out rows calibrate the intervals, as in conformal prediction. The i-th smallest of h
+        standardised residuals is the quantile of level i / (h + 1). A new row that is exchangeable
+        with the held-out rows exceeds it with probability 1 − i / (h + 1). This holds only
+        approximately, because the standard deviations and the levels of the prediction are
+        estimated from the same rows. In cross-validation, residuals are multiplied by (4/5)^(1/8),
+        because a model of all rows has smaller errors.
 
         Examples
         --------
@@ -310,10 +316,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
     @with_usual_errors
     def predict_quantiles(self, X: TableLike, levels: ArrayLike = (0.05, 0.5, 0.95)) -> Array:
-        """Return quantiles of an observation at X, which do not cross.
+        """Return quantiles of observations at X. They do not cross.
 
-        Their shape is that of residuals of held-out rows, and varies with the predicted mean. The
-        quantile of level 0.5 is the median, which differs from `predict` where noise is skewed.
+        Their shape is that of the residuals of held-out rows, and varies with the predicted mean.
+        The quantile of level 0.5 is the median. It differs from `predict` if the noise is skewed.
 
         Parameters
         ----------
@@ -339,7 +345,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
     @with_usual_errors
     def sample(self, X: TableLike, n_samples: int = 1, random_state: RandomState = None) -> Floats:
-        """Return random observations at X, each independent of the others.
+        """Return independent random observations at X.
 
         Parameters
         ----------
@@ -385,7 +391,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def crps(self, X: TableLike, y: TableLike) -> Floats:
         """Return the continuous ranked probability score of observations y; smaller is better.
 
-        It is twice the pinball loss, averaged over the levels of quantiles, in the units of y.
+        It is twice the pinball loss, averaged over quantile levels, in the units of y.
 
         Parameters
         ----------
@@ -420,7 +426,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         return self._split_scaled(found)
 
     def _split_scaled(self, found: Array) -> tuple[Floats, Floats]:
-        """Return means and stds of y at unit spread, (n, t) each, of both in its units, (n, 2t)."""
+        """Split predictions (n, 2t) into standardised means and deviations, (n, t) each."""
         host = arrays.floats_on_host(found)
         t = len(self._unit)
         mean = self._standardise(host[:, :t])
@@ -428,7 +434,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         return mean, std
 
     def _standardise(self, Y: Floats) -> Floats:
-        """Return targets of mean 0 and spread 1, shape (n, t)."""
+        """Return targets with mean 0 and standard deviation 1, shape (n, t)."""
         return (Y - self._centre) / self._unit
 
     def _in_units(self, scaled: Floats) -> Floats:
@@ -451,7 +457,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         return cast("A", found[:, 0])
 
     def _shaped_halves(self, found: Array) -> tuple[Array, Array]:
-        """Return the halves of an array of shape (n, 2t), shaped like y."""
+        """Return the two halves of an array of shape (n, 2t), shaped like y."""
         t = len(self._unit)
         return self._shaped(found[:, :t]), self._shaped(found[:, t:])
 
@@ -501,7 +507,7 @@ def _means(learner: NystroemRegressor, rows: Rows) -> Array:
 
 
 def _means_and_stds(learner: NystroemRegressor, rows: Rows) -> Array:
-    """Return predictions, and beside them standard deviations, shape (n, 2 t)."""
+    """Return predictions and standard deviations side by side, shape (n, 2 t)."""
     mean = _means(learner, rows)
     variance, outlying, gaps = learner._variance(rows)
     xp = arrays.namespace(variance)
@@ -527,9 +533,9 @@ def _means_and_stds(learner: NystroemRegressor, rows: Rows) -> Array:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """What is asked of rows: quantiles in the units of y, of all targets level after level.
+    """Quantiles of rows in the units of y, for all targets, level by level.
 
-    They are moved away from the median by a margin, in standard deviations.
+    They are moved away from the median by a margin, given in standard deviations.
     """
 
     levels: Floats
@@ -549,7 +555,7 @@ class Quantiles:
 
 
 def check_levels(levels: ArrayLike, name: str) -> Floats:
-    """Return levels of quantiles, shape (q,), or raise if one is not between 0 and 1."""
+    """Return quantile levels, shape (q,), or raise if one is not between 0 and 1."""
     found = np.atleast_1d(np.asarray(levels, dtype=np.float64))
     inside = (found > 0) & (found < 1)
     if found.ndim != 1 or not found.size or not inside.all():

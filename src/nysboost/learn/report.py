@@ -1,4 +1,4 @@
-"""What a fitted learner says of itself: importances of columns, and a summary."""
+"""Reports of a fitted learner: importances of columns, and a summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nysboost.learn.search.loss import TrainingRows
 
 SHOWN = 4
-"""Candidates and columns that a summary names."""
+"""Number of candidates and of columns named in a summary."""
 
 MOST_COLUMNS = 1000
 """At most this many columns are shuffled."""
@@ -24,15 +24,15 @@ MOST_COLUMNS = 1000
 def permutation_importances(
     predict: Callable[[Array], Array], rows: TrainingRows, origins: Indices, n_columns: int
 ) -> Floats:
-    """Return by how much the squared error of held-out rows grows as each column is shuffled.
+    """Return the increase of the squared error on held-out rows when each column is shuffled.
 
-    Predictions are clipped to the range of the targets. Of very many columns, those that vary most
-    with the targets are shuffled, and the others have importance 0.
+    Predictions are clipped to the range of the targets. If there are very many columns, only those
+    with the largest covariance with the targets are shuffled, and the others have importance 0.
 
     Parameters
     ----------
     predict : callable
-        Predictions of shape (h, t) for rows of shape (h, d).
+        Function that returns predictions (h, t) for rows (h, d).
     rows : TrainingRows
         Held-out rows and their targets.
     origins : array of shape (d,)
@@ -91,7 +91,7 @@ def _columns_to_shuffle(X: Array, truth: Array, origins: Indices) -> Indices:
 
 
 def describe(learner: BaseLearner) -> list[str]:
-    """Return ten lines: what was tried, what was chosen and why."""
+    """Return ten lines on the candidates, the choice and its reason."""
     n = learner.approximation_.shape[0]
     return [
         f"{type(learner).__name__}: {n:,} rows, {learner.n_features_in_} columns",
