@@ -27,7 +27,7 @@ demo: $(STAMP)  ## The paper's method, a table from file to predictions, and dig
 test: $(STAMP)  ## Run the tests, on all cores; what needs PyTorch, a browser or the site is skipped
 	$(PYTEST)
 
-test-full: torch docs  ## Run what the last `make test` skipped, with PyTorch, Triton and the built site
+test-full: torch intervals docs  ## Run what the last `make test` skipped, with PyTorch, Triton, MAPIE, skpro and the site
 	$(PYTEST) --skipped-before
 
 test-parallel: $(STAMP)  ## Run every test of the estimators on four threads at once
@@ -63,6 +63,10 @@ torch: $(VENV)/.torch  ## Install PyTorch, with xRFM and Triton, which stand on 
 $(VENV)/.torch: $(STAMP)
 	$(BIN)/python -m pip install --quiet '$(TORCH)' xrfm triton
 	@touch $@
+
+# skpro's bounds on pandas would replace the newest pandas, with which the other tests run.
+intervals: $(STAMP)  ## Install MAPIE and skpro, which calibrate and predict intervals with our learners
+	$(BIN)/python -m pip install --quiet --no-deps mapie skpro scikit-base
 
 test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 	rm -rf .venv-floor && $(PYTHON) -m venv .venv-floor
