@@ -22,21 +22,21 @@ from nysboost.numerics.tolerances import COARSE
 from nysboost.settings import Settings, Sizes
 
 ROWS_PER_COLUMN = 4
-"""Rows of a sample for each column that a run uses, at least: the last learners have a choice."""
+"""Fewest rows of a sample per column that a run uses, so that the last learners have a choice."""
 
 LOOKED_BACK = 3
-"""Learners over which the gain is averaged before boosting stops: at times a single one gains
-nothing, and the next one gains again."""
+"""Number of learners over which the gain is averaged before boosting stops: sometimes one learner
+gains nothing and the next one gains again."""
 
 Sampling: TypeAlias = Callable[[Gram, int, Generator], Indices]
 """(gram, m, rng) ↦ the m columns of the first learner (step 1)."""
 
 BoostingParts: TypeAlias = tuple[Rule, Selector] | None
-"""How learners are found: the rule and the clustering of a boosting step; None for an ensemble."""
+"""The rule and the clustering of a boosting step; None for an ensemble."""
 
 
 def uniform(gram: Gram, c: int, rng: Generator) -> Indices:
-    """Choose c columns uniformly: what scikit-learn's Nystroem does."""
+    """Choose c columns uniformly, as scikit-learn's Nystroem does."""
     return rng.choice(gram.n, size=c, replace=False)
 
 
@@ -50,10 +50,10 @@ def boost(
     final: Rule | None = None,
     sampling: Sampling = uniform,
 ) -> Trajectory:
-    """Find learners in sequence, each on columns of G that the mixture of the others misses.
+    """Find learners in sequence, each on columns of G that the mixture so far approximates badly.
 
-    X of "XYB-clustering" is the `rule` of the boosting step, `selector` the clustering. The strong
-    approximation, step 3, is the trajectory's `mixture(final)`; `n_learners="auto"` looks at it.
+    In "XYB-clustering", X is the `rule` of the boosting step, and `selector` is the clustering. The
+    final mixture (step 3) is `trajectory.mixture(final)`; `n_learners="auto"` evaluates it.
     """
     # Step 1. Standard Nyström on m columns, and the validation sets V1 and V2.
     if rule.needs_whole_columns:
@@ -101,7 +101,7 @@ def boost(
 
 
 def gains_little(errors: list[float], min_gain: float) -> bool:
-    """Whether the last learners lowered the error on V2 by less than a share each, on average."""
+    """Whether the last learners lowered the error on V2 by less than this share, on average."""
     if len(errors) <= LOOKED_BACK:
         return False
     before = errors[-1 - LOOKED_BACK]
@@ -147,7 +147,7 @@ def start(
 ) -> State:
     """Fit the first learner, and draw V1 and V2 among the other columns (step 1).
 
-    Beyond `row_cap` rows all of them come from a uniform sample of the rows.
+    With more than `row_cap` rows, all columns come from a uniform sample of the rows.
     """
     p, m, k, s, v1, v2 = sizes
     needed = p * m + v1 + v2
@@ -207,7 +207,7 @@ def start(
 
 
 def sample_rows(rows: Indices, at_most: int, rng: Generator) -> Indices:
-    """Return all these rows or, where they are too many, a uniform sample in their order."""
+    """Return all rows or, if there are too many, a uniform sample in their order."""
     if len(rows) <= at_most:
         return rows
     chosen = rng.choice(len(rows), size=at_most, replace=False)
@@ -215,7 +215,7 @@ def sample_rows(rows: Indices, at_most: int, rng: Generator) -> Indices:
 
 
 def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indices) -> Gram:
-    """Return G in float32, if what the first learner misses is clear in it, else G itself."""
+    """Return G in float32 if that is precise enough for the error of the first learner, else G."""
     G = gram.block(cols, rows)
     left = features_of(gram, learner, cols)
     right = features_of(gram, learner, rows)
@@ -230,14 +230,14 @@ def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indi
 
 
 class Stopwatch:
-    """Seconds of the parts of a step, by their letters."""
+    """The seconds of each part of a step, by its letter."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._begun = time.perf_counter()
 
     def lap(self, letter: str) -> None:
-        """Note the seconds since the last lap."""
+        """Record the seconds since the last lap."""
         now = time.perf_counter()
         self.seconds[letter] = now - self._begun
         self._begun = now
@@ -245,25 +245,25 @@ class Stopwatch:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """The learners of a run, not yet combined; the first p are those of a run with p learners."""
+    """The learners of a run, not yet combined. The first p equal those of a run with p learners."""
 
     state: State
 
     @property
     def learners(self) -> tuple[FeatureMap, ...]:
-        """The learners, in the order found, on rows of the whole matrix."""
+        """The learners in the order found, with row numbers of the whole matrix."""
         return self._lift_to_rows(self.state.learners)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What each boosting step did."""
+        """The record of each boosting step."""
         return tuple(self.state.steps)
 
     def __len__(self) -> int:
         return len(self.state.learners)
 
     def mixture(self, rule: Rule, p: int | None = None) -> Mixture:
-        """Return the strong approximation of the first p learners under a rule (step 3)."""
+        """Return the final mixture of the first p learners under a rule (step 3)."""
         if p is None:
             p = len(self)
         if not 1 <= p <= len(self):

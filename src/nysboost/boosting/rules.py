@@ -1,4 +1,4 @@
-"""Rules: how the learners found so far are combined (Section 2.4)."""
+"""Rules that combine the learners found so far (Section 2.4)."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from nysboost.settings import GRID, Settings, require_eta, require_penalties
 
 @dataclass(frozen=True, eq=False)
 class Combination(Mixture):
-    """Σ_i μ_i G_i, and the λ or η by which μ was found, where the rule has one."""
+    """Σ_i μ_i G_i, and the λ or η with which μ was computed, if the rule has one."""
 
     parameter: float | None = None
 
 
 class Rule(ABC):
-    """How learners are combined: in the boosting step, and in the strong approximation.
+    """Combines learners, in the boosting step and in the final mixture.
 
     Attributes
     ----------
     needs_whole_columns : bool
-        Whether columns have to be observed on `row_cap` rows, whatever `residual_rows` says.
+        Whether columns must be evaluated on `row_cap` rows, regardless of `residual_rows`.
 
     See Also
     --------
-    approximate : takes a rule as its setting `rule`; a function (V1, V2, p) ↦ weights is one too.
+    approximate : its setting `rule` accepts a rule, or a function (V1, V2, p) ↦ weights.
 
     Examples
     --------
@@ -65,19 +65,19 @@ class Rule(ABC):
         """Return the combination of the first p learners (step 2a)."""
 
     def strong(self, state: State, p: int) -> Combination:
-        """Return the strong approximation of the first p learners (step 3)."""
+        """Return the final mixture of the first p learners (step 3)."""
         return self.mixture(state, p)
 
     def combine(self, state: State, p: int) -> Combination:
-        """Return `mixture`, with weights that are finite numbers, one for each learner."""
+        """Return `mixture`, after a check of its weights."""
         return self._checked(self.mixture(state, p))
 
     def combine_finally(self, state: State, p: int) -> Combination:
-        """Return `strong`, with weights that are finite numbers, one for each learner."""
+        """Return `strong`, after a check of its weights."""
         return self._checked(self.strong(state, p))
 
     def _checked(self, found: Combination) -> Combination:
-        """Return what the rule found, with its weights in float64."""
+        """Return the combination with float64 weights; raise unless there is one for each learner."""
         if not isinstance(found, Combination):
             msg = f"A rule returns a Combination of learners, but {self!r} returned {found!r}."
             raise TypeError(msg)
@@ -102,21 +102,21 @@ class Rule(ABC):
 
 
 class Chosen(NamedTuple):
-    """Weights of the learners, shape (p,), and the λ or η by which they were found."""
+    """Weights of the learners, shape (p,), and the λ or η with which they were computed."""
 
     weights: Floats
     parameter: float | None = None
 
 
 class WeightRule(Rule):
-    """A rule that weighs the learners and leaves them as they are."""
+    """A rule that computes weights, and does not change the learners."""
 
     @abstractmethod
     def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
         """Return the weights of the first p learners."""
 
     def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
-        """Return the weights alone, shape (p,)."""
+        """Return only the weights, shape (p,)."""
         return self.choose(V1, V2, p).weights
 
     def mixture(self, state: State, p: int) -> Combination:
@@ -127,12 +127,12 @@ class WeightRule(Rule):
 
 @dataclass(frozen=True, repr=False)
 class FunctionOfSets(WeightRule):
-    """The rule that a function (V1, V2, p) ↦ weights is."""
+    """A rule from a function (V1, V2, p) ↦ weights."""
 
     function: Callable[[ValidationSet, ValidationSet, int], Floats]
 
     def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
-        """Return what the function returns."""
+        """Return the weights that the function returns."""
         return Chosen(self.function(V1, V2, p))
 
     def __repr__(self) -> str:
@@ -152,7 +152,7 @@ class UniformWeights(WeightRule):
 class ExponentialWeights(WeightRule):
     """w_i = exp(−η ε_i) / Z, with ε_i = ‖G_i − G‖_F on V1.
 
-    The paper fixes η = 0.01; "tune" takes the best on V2 of a grid relative to the mean error.
+    The paper fixes η = 0.01. "tune" chooses η on V2 from a grid relative to the mean error.
     """
 
     eta: float | Literal["tune"] = 0.01
@@ -165,7 +165,7 @@ class ExponentialWeights(WeightRule):
         return replace(self, eta=settings.eta)
 
     def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
-        """Return the weights by the errors on V1, and η."""
+        """Return weights from the errors on V1, and η."""
         # ε_i = ‖a_i − b‖
         b, A = V1.system(p)
         errors = np.linalg.norm(A - b[:, None], axis=0)
@@ -184,7 +184,7 @@ class ExponentialWeights(WeightRule):
 
 
 def _falling_weights(eta: float, errors: Floats) -> Floats:
-    """Return exp(−η ε_i) / Z; where η ε_i overflows, the smallest errors have all the weight."""
+    """Return exp(−η ε_i) / Z; if η ε_i overflows, only the smallest errors have a weight."""
     above_least = errors - errors.min()
     with np.errstate(over="ignore"):
         return np.asarray(softmax(-eta * above_least))
@@ -194,8 +194,8 @@ def _falling_weights(eta: float, errors: Floats) -> Floats:
 class RidgeWeights(WeightRule):
     """The w that minimises ‖Σ w_i G_i − G‖² + λ‖w‖² on V1, with λ tuned on V2.
 
-    The grid `lambdas` is relative to the largest singular value of the normal matrix; one singular
-    value decomposition gives all of it. `nonnegative` allows no negative weight.
+    The grid `lambdas` is relative to the largest singular value of the normal matrix. One singular
+    value decomposition serves the whole grid. `nonnegative` allows no negative weights.
     """
 
     nonnegative: bool = False
@@ -210,7 +210,7 @@ class RidgeWeights(WeightRule):
         return replace(self, nonnegative=settings.nonnegative, lambdas=lambdas)
 
     def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
-        """Return the weights of the λ that is best on V2, and this λ, as in the grid."""
+        """Return the weights for the λ that is best on V2, and this λ from the grid."""
         # A = U diag(s) Vᵀ
         b, A = V1.system(p)
         U, s, V_transposed = np.linalg.svd(A, full_matrices=False)
@@ -249,7 +249,7 @@ def _nonnegative_ridge(A: Floats, b: Floats, penalty: float) -> Floats:
 
 
 def _best_on(V2: ValidationSet, candidates: list[Floats]) -> int:
-    """Return which of the weights has the smallest error ‖A w − b‖ on V2."""
+    """Return the index of the weights with the smallest error ‖A w − b‖ on V2."""
     p = len(candidates[0])
     b, A = V2.system(p)
     errors = [np.linalg.norm(A @ w - b) for w in candidates]

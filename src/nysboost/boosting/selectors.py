@@ -1,4 +1,4 @@
-"""Selectors: the residual's columns, clustered into m groups → m distinct columns (step 2d)."""
+"""Selectors: cluster the columns of the residual into m groups, and choose m columns (step 2d)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Selector(Protocol):
 
     See Also
     --------
-    approximate : takes a selector as its setting `selector`, or as a part of a method's name.
+    approximate : accepts a selector as its setting `selector`, or by name in the name of a method.
 
     Examples
     --------
@@ -39,13 +39,13 @@ class Selector(Protocol):
 
 
 def choose(selector: Selector, residual: Array, m: int, rng: Generator) -> Indices:
-    """Return what a selector chooses, if it is m distinct positions among the columns."""
+    """Return the selector's choice, or raise if it is not m distinct column positions."""
     chosen = selector(residual, m, rng)
     return as_positions(chosen, m, residual.shape[1], "A selector", selector)
 
 
 def as_positions(chosen: object, m: int, n: int, role: str, function: object) -> Indices:
-    """Return what a user's function chose, if it is m distinct whole numbers below n."""
+    """Return a user's choice, or raise if it is not m distinct whole numbers below n."""
     given = as_numpy(chosen)
     if given.shape == (m,) and given.dtype.kind in "iu":
         positions = given[(given >= 0) & (given < n)]
@@ -59,7 +59,7 @@ def as_positions(chosen: object, m: int, n: int, role: str, function: object) ->
 
 
 def as_numpy(returned: object) -> NDArray[Any]:
-    """Return what a user's function returned as an array on the host, () where it is none."""
+    """Return a user's result as an array on the host, or an empty array if it cannot be one."""
     if is_array(returned):
         return to_host(returned)
     try:
@@ -69,7 +69,7 @@ def as_numpy(returned: object) -> NDArray[Any]:
 
 
 def describe(function: object) -> str:
-    """Return the name of a user's function, or what an object says of itself."""
+    """Return the name of a user's function, or the text form of another object."""
     return getattr(function, "__name__", None) or repr(function)
 
 
@@ -104,7 +104,7 @@ def park_jun_columns(residual: Array, m: int, rng: Generator) -> Indices:  # noq
 
 
 def _squared_distances(residual: Array) -> tuple[Floats, float]:
-    """Return the s×s squared distances of the columns, and the level of rounding in them."""
+    """Return the s×s squared distances of the columns, and their rounding level."""
     products: Floats = to_host(residual.T @ residual)
     norms = np.diag(products).copy()
 
@@ -127,7 +127,7 @@ def _squared_distances(residual: Array) -> tuple[Floats, float]:
 def _distances(residual: Array) -> Floats:
     """Return the s×s Euclidean distances of the columns, as multiples of one power of two.
 
-    Sums of them are exact, so that medoids that are equally good tie on every machine.
+    Sums of them are exact, so equally good medoids tie on every machine.
     """
     squared, _ = _squared_distances(residual)
     distances = np.sqrt(squared, dtype=np.float64)
@@ -140,7 +140,7 @@ def _distances(residual: Array) -> Floats:
 
 
 def _nearest(to_centres: Floats, rounding: float) -> Indices:
-    """Return the first of the columns that are nearest to each centre, but for rounding."""
+    """Return the column nearest to each centre; of columns that tie up to rounding, the first."""
     least = to_centres.min(axis=1, keepdims=True)
     is_nearest = to_centres <= least + rounding
 

@@ -1,4 +1,4 @@
-"""What Algorithm 1 knows while it runs: learners with their features, V1 and V2, free columns."""
+"""The state of Algorithm 1: learners with their features, V1 and V2, unused columns."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What one boosting step did.
+    """The record of one boosting step.
 
     Attributes
     ----------
     number : int
-        i; the step finds learner i + 1.
+        i: the step that finds learner i + 1.
     V : array of shape (s,)
-        The columns that were candidates, as rows of the data.
+        The candidate columns, as row numbers of the data.
     columns : array of shape (m,)
-        Those of them on which the new learner stands.
+        The candidates that were chosen for the new learner.
     weights : array of shape (i,)
-        μ, by which the learners before were combined.
+        μ, the weights of the earlier learners.
     parameter : float or None
         λ of ridge weights, relative to the largest eigenvalue of the normal matrix, or η of
         exponential weights; None for other rules.
     residual_norm : float
-        ‖e‖_F, the norm of the residual on V, as far as it was looked at.
+        ‖e‖_F, the norm of the residual on V, over the evaluated rows.
     seconds : dict
         Wall time of (a) to (e).
     """
@@ -59,25 +59,25 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a run has found so far, in the letters of the paper: all that a rule may look at.
+    """The state of a run, in the paper's letters. A rule may read all of it.
 
     Attributes
     ----------
     p, m, k, s : int
-        Numbers of learners, of columns of each, its rank, and the number of columns of V.
+        The number of learners, columns per learner, its rank, and the number of columns of V.
     sample : Sample
-        The rows that the run looks at, all of them up to `row_cap`; `G` is their Gram matrix, and
-        columns are positions among them.
+        The rows that the run uses: all rows, up to `row_cap`. `G` is their Gram matrix, and columns
+        are numbered within the sample.
     rows : array
-        The rows on which columns of V, V1 and V2 are observed.
+        The rows on which columns of V, V1 and V2 are evaluated.
     unused : Pool
         The columns that no learner and no validation set has used.
     V1, V2 : ValidationSet
-        The columns by which weights are fitted, and by which λ and η are chosen.
+        The columns on which weights are fitted, and on which λ and η are chosen.
     table : FeatureTable
         The learners with their features.
     square : bool
-        Whether V is read as the block G[V, V] in place of whole columns.
+        Whether V is the square block G[V, V] instead of whole columns.
     """
 
     p: int
@@ -104,7 +104,7 @@ class State:
         return self.table.learners
 
     def add_learner(self, columns: Indices) -> None:
-        """Fit the standard Nyström approximation C W_k⁺ Cᵀ on columns, which are used then."""
+        """Fit the standard Nyström approximation C W_k⁺ Cᵀ on columns, and mark them as used."""
         self.unused.remove(columns)
         landmarks = self.G.landmarks(columns)
         learner = fit_learner(self.G, landmarks, self.k)
@@ -114,10 +114,10 @@ class State:
         self.table.append(learner.round_to(eps))
 
     def residual(self, mixture: Mixture, V: Indices) -> Array:
-        """Return e = G^V − Ḡ^V, the residual's columns V, shape (len(rows), len(V)).
+        """Return e = G^V − Ḡ^V, the columns V of the residual, shape (len(rows), len(V)).
 
-        Where only a part of the rows is observed, rows of V are set to zero, because only some of
-        the columns would have their diagonal entry.
+        If only some rows are evaluated, the rows of V are set to zero, because only some of the
+        columns would contain their diagonal entry.
         """
         if self.square:
             return self._missed(mixture, V, V)
@@ -136,7 +136,7 @@ class State:
         return float(norms(missed))
 
     def _missed(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
-        """Return (G − Ḡ)[rows, cols], in float64 unless float32 was chosen."""
+        """Return the residual (G − Ḡ)[rows, cols], in float64 unless float32 was chosen."""
         negative = Mixture(mixture.learners, -mixture.weights)
         missed = self.table.block(negative, rows, cols)
         missed += self.table.gram.block(rows, cols)
@@ -178,10 +178,10 @@ class Pool:
         return int(np.count_nonzero(self._free))
 
     def sample(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
-        """Return up to `size` distinct unused columns, which stay in the pool.
+        """Return up to `size` distinct unused columns, without removing them.
 
-        They are drawn uniformly or, with `weights` of shape (n,), in proportion to these. Columns
-        of weight zero are drawn last.
+        They are drawn uniformly, or in proportion to `weights` (n,) if given. Columns with weight
+        zero are drawn last.
         """
         free = np.flatnonzero(self._free)
         size = min(size, len(free))
@@ -202,21 +202,21 @@ class Pool:
         return np.concatenate([drawn, rest])
 
     def draw(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
-        """Sample columns, and take them out of the pool."""
+        """Sample columns, and remove them from the pool."""
         columns = self.sample(size, rng, weights)
         self.remove(columns)
         return columns
 
     def remove(self, columns: Indices) -> None:
-        """Take these columns out of the pool."""
+        """Remove these columns from the pool."""
         self._free[columns] = False
 
 
 class FeatureTable:
     """The learners, in the order found, with their features F_i on `rows`: G_i = F_i F_iᵀ.
 
-    Features on `rows` are evaluated once for each learner, when they are first asked for. Those on
-    other rows are evaluated each time.
+    The features of a learner on `rows` are computed once, when they are first needed. Features on
+    other rows are computed each time.
     """
 
     def __init__(self, gram: Gram, rows: Indices) -> None:
@@ -265,7 +265,7 @@ class FeatureTable:
         return (left * weights) @ right.T
 
     def _places(self, rows: Indices) -> Indices | None:
-        """Return where `rows` stand among the table's rows, or None if some do not."""
+        """Return the positions of `rows` among the table's rows, or None if some are missing."""
         if len(self.rows) == 0:
             return None
 
@@ -301,11 +301,11 @@ def _side_by_side(learners: Sequence[FeatureMap]) -> FeatureMap:
 class ValidationSet:
     """V1 or V2: the entries [rows, cols] of G, and of the learners.
 
-    With the true values as b and the learners' values as the columns of A, a weight rule depends on
-    ‖A w − b‖ alone. The triangular factor R of [b, A] gives that norm for any w without
-    cancellation, and its leading block is the factor of the first p learners.
+    Let b hold the true values, and let the columns of A hold the values of the learners. A weight
+    rule depends only on ‖A w − b‖. The triangular factor R of [b, A] gives this norm for any w
+    without cancellation, and its leading block is the factor of the first p learners.
 
-    Values are multiplied by `weight`, where `rows` stand for more rows than they are.
+    Values are multiplied by `weight` if `rows` are a sample of more rows.
     """
 
     def __init__(
@@ -324,7 +324,7 @@ class ValidationSet:
 
     @property
     def rounding(self) -> float:
-        """The norm of b, or of a learner's column, below which it is rounding errors alone."""
+        """A norm of b or of a column of A below this level consists of rounding errors only."""
         gram = self.table.gram
         diagonal = gram.diag(self.cols)
         largest = max_abs(diagonal)
@@ -341,7 +341,7 @@ class ValidationSet:
         return self._factor[: p + 1, : p + 1]
 
     def system(self, p: int) -> tuple[Floats, Floats]:
-        """Return b and A with the norms ‖A w − b‖ of the first p learners, from the factor."""
+        """Return a small b and A with the same norms ‖A w − b‖ for the first p learners."""
         factor = self.factor(p)
         return factor[:, 0], factor[:, 1:]
 

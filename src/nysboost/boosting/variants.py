@@ -1,6 +1,6 @@
-"""Names of the variants, XYB-clustering: the one place where names become rules and selectors.
+"""Names of the variants, XYB-clustering. Only here, names are turned into rules and selectors.
 
-X is the rule of the boosting step, Y that of the strong approximation.
+X is the rule of the boosting step, and Y that of the final mixture.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SELECTORS: dict[str, Selector] = {
 }
 
 SAMPLINGS: dict[str, Sampling] = {"uniform": uniform}
-"""How boosting draws the columns of its first learner, by name; other methods have theirs too."""
+"""Functions that draw the columns of the first learner, by name."""
 
 VARIANTS: tuple[str, ...] = tuple(
     f"{x}{y}B-{clustering}" for clustering, x, y in product(SELECTORS, RULES, RULES)
@@ -54,20 +54,20 @@ VARIANTS: tuple[str, ...] = tuple(
 """The paper's 27 names, XYB-clustering, in the order of its table."""
 
 ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
-"""The names of ensembles, with the letter of the rule that weighs their learners."""
+"""The names of ensembles, with the letter of their weight rule."""
 
 Part = TypeVar("Part")
 
 
 def register_rule(letter: str, rule: RuleLike) -> None:
-    """Register a rule under a letter, for names of variants such as URB-mean.
+    """Register a rule under a letter, which can then be used in names such as URB-mean.
 
     .. versionadded:: 0.4
 
     Parameters
     ----------
     letter : str
-        One capital letter, which no other rule has.
+        One capital letter that no other rule uses.
     rule : Rule or function
         A `Rule`, or a function (V1, V2, p) ↦ weights of shape (p,).
 
@@ -96,16 +96,16 @@ def register_rule(letter: str, rule: RuleLike) -> None:
 
 
 def register_selector(name: str, selector: Selector) -> None:
-    """Register a clustering under a name, for names of variants such as URB-mean.
+    """Register a clustering under a name, which can then be used in names such as URB-mean.
 
     .. versionadded:: 0.4
 
     Parameters
     ----------
     name : str
-        A word of letters and digits, which no other selector has.
+        A word of letters and digits that no other selector uses.
     selector : Selector
-        A function (residual, m, rng) ↦ m distinct positions among its columns.
+        A function (residual, m, rng) ↦ m distinct column positions.
 
     See Also
     --------
@@ -130,7 +130,7 @@ def register_selector(name: str, selector: Selector) -> None:
 
 
 def _look_up(role: str, given: Part | str, known: Mapping[str, Part], form: str) -> Part:
-    """Return the part of Algorithm 1 that a name stands for, or a user's function as it is."""
+    """Return the part of Algorithm 1 with this name, or a user's function unchanged."""
     if isinstance(given, str):
         if given not in known:
             raise ValueError(unknown(role, given, known))
@@ -143,7 +143,7 @@ def _look_up(role: str, given: Part | str, known: Mapping[str, Part], form: str)
 
 
 def as_rule(given: RuleLike, settings: Settings) -> Rule:
-    """Return the rule that a letter, a function or a rule stands for."""
+    """Return the rule for a letter, a function or a rule."""
     if isinstance(given, Rule):
         return given
     if callable(given):
@@ -153,12 +153,12 @@ def as_rule(given: RuleLike, settings: Settings) -> Rule:
 
 
 def as_selector(given: SelectorLike) -> Selector:
-    """Return the selector that a name, or a function of that form, stands for."""
+    """Return the selector for a name or a function."""
     return _look_up("selector", given, SELECTORS, "a function (residual, m, rng) ↦ m positions")
 
 
 def is_variant(name: str) -> bool:
-    """Whether a name is XYB-clustering, with rules and a selector that exist."""
+    """Whether a name has the form XYB-clustering, with existing rules and selector."""
     weights, _, clustering = name.partition("-")
     if len(weights) != 3 or clustering not in SELECTORS:
         return False
@@ -168,9 +168,9 @@ def is_variant(name: str) -> bool:
 
 
 def parse_method(name: str, settings: Settings) -> tuple[BoostingParts, Rule]:
-    """Return how a variant or an ensemble finds its learners, and the rule that combines them.
+    """Return the parts with which a variant or ensemble finds learners, and the final rule.
 
-    The settings `rule` and `selector`, where given, replace the letters and the clustering.
+    The settings `rule` and `selector` replace the letters and the clustering in the name.
     """
     first, last = _given_rules(settings)
     if name in ENSEMBLES:
@@ -184,14 +184,14 @@ def parse_method(name: str, settings: Settings) -> tuple[BoostingParts, Rule]:
 
 
 def _default(given: Part | None, name: str) -> Part | str:
-    """Return what was given, or a name where nothing was."""
+    """Return the given value, or a default name."""
     if given is None:
         return name
     return given
 
 
 def _given_rules(settings: Settings) -> tuple[RuleLike | None, RuleLike | None]:
-    """Return the rules that replace X and Y: a pair as it is given, a single rule for both."""
+    """Return the rules that replace X and Y: a given pair, or a single rule for both."""
     given = settings.rule
     if isinstance(given, tuple):
         if len(given) != 2:
@@ -220,12 +220,12 @@ OF_RULES = {"E": frozenset(("eta",)), "R": frozenset(("nonnegative", "lambdas"))
 
 @dataclass(frozen=True)
 class MixtureOfLearners:
-    """Σ μ_i G_i over learners of an ensemble, or of Algorithm 1, as the name says."""
+    """Σ μ_i G_i over the learners of an ensemble or of Algorithm 1."""
 
     name: str
 
     def uses(self, named: Collection[str]) -> frozenset[str]:
-        """Return the settings that make a difference; a rule of the user's may use any rule's."""
+        """Return the settings that have an effect; a user's rule may use those of every rule."""
         uses = OF_MIXTURES
         if self.name not in ENSEMBLES:
             uses |= OF_STEPS

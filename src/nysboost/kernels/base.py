@@ -1,4 +1,4 @@
-"""The base classes of kernels, and what evaluates them against points that are prepared once."""
+"""The base classes of kernels, and evaluators of a kernel against points prepared once."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from nysboost.numerics.linalg import all_finite
 from nysboost.rows.rows import Rows
 
 DIAGONAL_ROWS = 64
-"""Rows of a block whose diagonal is taken, where a kernel has no formula for k(x, x)."""
+"""Rows of a block whose diagonal gives k(x, x) if a kernel has no formula for it."""
 
 
 class Evaluator(Protocol):
-    """x ↦ k(x, Z) for points Z, shape (m, d), that have been prepared."""
+    """x ↦ k(x, Z) for prepared points Z, shape (m, d)."""
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:
-        """Return k(X, Z), shape (n, m); it may be put in `out`, memory of that shape."""
+        """Return k(X, Z), shape (n, m), possibly in `out`, memory of that shape."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pairwise(Evaluator):
-    """x ↦ f(x, Z) for a function of two sets of points, with nothing to prepare."""
+    """x ↦ f(x, Z) for a function of two sets of points that prepares nothing."""
 
     function: Callable[[Array, Array], Array]
     Z: Array
@@ -56,8 +56,8 @@ class Kernel:
     parallel : bool
         Whether several threads may evaluate it at the same time.
     temporaries : int
-        Arrays of float64, as large as the values, that evaluating dense rows holds at a time
-        beside them; `tests/kernels/test_memory.py` measures it.
+        Number of temporary float64 arrays of the size of the values that are needed to evaluate
+        dense rows; `tests/kernels/test_memory.py` measures it.
 
     Examples
     --------
@@ -92,9 +92,9 @@ class Kernel:
         return self._against(Y)(X)
 
     def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y) for points Y (m, d), with what depends on Y alone prepared once.
+        """Return x ↦ k(x, Y) for points Y (m, d); what depends only on Y is prepared once.
 
-        Y is dense or CSR as the points x to come are, and has their dtype.
+        Y has the form (dense or CSR) and the dtype of the points x.
         """
         is_users_own = type(self).__call__ is not Kernel.__call__
         if is_users_own:
@@ -120,7 +120,7 @@ class Kernel:
         return namespace(diagonals[0]).concat(diagonals)
 
     def bytes_per_value(self, template: Array) -> int:
-        """Return the bytes of memory per kernel value, on rows of this form and dtype."""
+        """Return the bytes of memory per kernel value for rows of this form and dtype."""
         value = np.dtype(dtype_name(template)).itemsize
 
         # sparse rows take as much as a kernel that says nothing
@@ -130,7 +130,7 @@ class Kernel:
         return value + 8 * temporaries
 
     def __repr__(self) -> str:
-        """Return its name with the parameters that are set."""
+        """Return the name of the kernel with the parameters that are set."""
         shown = []
         for name, value in self.get_params().items():
             if value is not None:
@@ -140,13 +140,13 @@ class Kernel:
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the parameters by name, as scikit-learn's estimators do.
 
-        Estimators take them as ``kernel__sigma``; a kernel itself never changes.
+        Estimators accept them as ``kernel__sigma``; a kernel object never changes.
         """
         return {name: getattr(self, name) for name in self.parameter_names()}
 
     @classmethod
     def parameter_names(cls) -> tuple[str, ...]:
-        """Return the names of the parameters: of a kernel that is a dataclass, its fields."""
+        """Return the names of the parameters: the fields of a dataclass."""
         return getattr(cls, "__match_args__", ())
 
     def _with(self, **changes: Any) -> Self:
@@ -158,27 +158,27 @@ class Kernel:
         return self
 
     def resolve(self, rows: Rows) -> Kernel:  # noqa: ARG002
-        """Return this kernel with every rule for a parameter replaced by its number."""
+        """Return this kernel with numbers instead of rules such as "median"."""
         return self
 
     @property
     def differentiable(self) -> bool:
-        """Whether `pullback` exists, so that landmarks can move by gradient."""
+        """Whether `pullback` exists, so that landmarks can be optimised by gradient descent."""
         return type(self).pullback is not Kernel.pullback
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d).
 
-        X (n, d) and Z (m, d) are points, K = k(X, Z) the values, which most derivatives can use
-        again, and A, of the same shape (n, m), is the gradient with respect to K.
+        X (n, d) and Z (m, d) are points, and K = k(X, Z) are the values, which most derivatives can
+        reuse. A (n, m) is the gradient with respect to K.
         """
         raise TypeError(f"{self} has no derivative here.")
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return ω of the plane waves whose mean is the kernel, k(x, y) = E cos⟨ω, x − y⟩.
 
-        The frequencies, (D, d), are made of standard `normals` (D, d) and, for kernels that need
-        one more number, of `uniforms` on (0, 1), (D,).
+        The frequencies (D, d) are computed from standard `normals` (D, d) and, for some kernels,
+        from `uniforms` on (0, 1), (D,).
         """
         raise ValueError(
             f"{self} is no mean of plane waves that is known here, as random Fourier features need "
@@ -187,7 +187,7 @@ class Kernel:
 
 
 def finite(kernel: Kernel, values: Array) -> Array:
-    """Return a kernel's values, or say that they leave the range of floating point."""
+    """Return a kernel's values, or raise if they are not finite."""
     if not all_finite(values):
         raise ValueError(
             f"The kernel matrix contains NaN or infinity, though the data do not: {kernel} leaves "
@@ -206,7 +206,7 @@ def _identity(X: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class MappedEvaluator(Evaluator):
-    """x ↦ k(xA, Z) for points Z that have been mapped and prepared."""
+    """x ↦ k(xA, Z) for mapped and prepared points Z."""
 
     evaluate: Evaluator
     point_map: PointMap
@@ -217,9 +217,9 @@ class MappedEvaluator(Evaluator):
 
 
 class Mapped(Kernel, ABC):
-    """k(xA, yA), a kernel of points under a metric A; k(x, x) = 1 unless said.
+    """k(xA, yA), a kernel of points under a metric A, with k(x, x) = 1 by default.
 
-    Final classes have `_between` or `_against_mapped`, `_pullback` and `_frequencies`, of mapped
+    Subclasses define `_between` or `_against_mapped`, `_pullback` and `_frequencies` for mapped
     points.
     """
 
@@ -282,5 +282,5 @@ class Mapped(Kernel, ABC):
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to mapped Z."""
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
-        """Return the frequencies of plane waves of mapped points; this kernel has none."""
+        """Return the frequencies for mapped points; here, raise because this kernel has none."""
         return super().frequencies(normals, uniforms)

@@ -1,4 +1,4 @@
-"""Maps of the inputs before a kernel: a metric, linear, and quantiles of features before it."""
+"""Maps of the inputs before a kernel: quantiles of features, and a linear metric."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.messages import format_value
 
 KNOTS = 512
-"""Values of a feature at most through which its function goes. From 10,000 log-normal numbers new
-ones came within .042 of their normal quantile with 128 knots, .029 with 512 and .027 with 2048."""
+"""Largest number of knots of a feature's function. Learned from 10,000 log-normal numbers, it maps
+new ones to within .042 of their normal quantile with 128 knots, .029 with 512 and .027 with
+2048."""
 
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """x ↦ h(x), with h_j rising and linear between knots, from values to normal quantiles.
+    """x ↦ h(x), where h_j increases from values to normal quantiles, linearly between knots.
 
-    At a knot v it is Φ⁻¹(P(x_j < v) + ½ P(x_j = v)), with P the shares of the rows it was learned
-    from, so that any rising function of a feature leaves it as it is there. Beyond the outermost
-    knots the last piece goes on: h is one-to-one, and far rows stay far.
+    At a knot v it is Φ⁻¹(P(x_j < v) + ½ P(x_j = v)), where P are shares of the training rows. So an
+    increasing transformation of a feature does not change h at the knots. Beyond the outermost
+    knots, the last piece is extended: h is one-to-one, and far rows stay far.
 
     Parameters
     ----------
     knots, heights : tuples of d arrays of shape (q_j,)
-        For each feature, rising values and their normal quantiles.
+        For each feature, increasing values and their normal quantiles.
 
     Examples
     --------
@@ -74,11 +75,11 @@ class Quantiles:
         return _through(self._forward, X)
 
     def inverse(self, U: Array) -> Array:
-        """Return the rows that h takes to U, shape (n, d)."""
+        """Return the rows that h maps to U, shape (n, d)."""
         return _through(self._backward, U)
 
     def slope(self, X: Array) -> Array:
-        """Return h'(x), the slope of the piece that each value is on, shape (n, d)."""
+        """Return h'(x), the slope of the piece that contains each value, shape (n, d)."""
         return _take_pieces(self._forward, X)[2, ...]
 
     @cached_property
@@ -109,7 +110,7 @@ class Pieces(NamedTuple):
     first : list of d numbers
         The number of each function's first piece.
     inner : list of d arrays
-        The values where its other pieces but the last begin.
+        The inner knots of each function: values where a piece ends and the next one begins.
     table : array of shape (4, pieces)
         The value where a piece begins, the height there, its slope and its largest height.
     """
@@ -123,7 +124,7 @@ TINY = 1e-270  # values below are zero to a warp: a slope between them would be 
 
 
 def _knots(values: Floats) -> tuple[Floats, Floats]:
-    """Return distinct values, evenly spread by rank where there are many, and their quantiles."""
+    """Return distinct values, evenly spaced by rank if there are many, and their quantiles."""
     values = np.where(np.abs(values) < TINY, 0.0, values)
     distinct, counts = np.unique(values, return_counts=True)
     counts_up_to = np.cumsum(counts)
@@ -184,7 +185,7 @@ def _take_pieces(pieces: Pieces, X: Array) -> Array:
 
 
 def _through(pieces: Pieces, X: Array) -> Array:
-    """Return each column after its piecewise linear function."""
+    """Apply each column's piecewise linear function."""
     found = _take_pieces(pieces, X)
     start = found[0, ...]
     height = found[1, ...]
@@ -217,15 +218,15 @@ class Metric:
     Parameters
     ----------
     map : float, array of shape (d,) or array of shape (d, q)
-        One scale for all features; one for each; or A itself, full if q = d and of low rank
-        if q < d. Large entries make a feature matter.
+        One scale for all features, one scale for each, or the matrix A, of full rank if q = d and
+        of low rank if q < d. A feature with larger entries has more influence.
     warp : Quantiles or None
-        What each feature goes through before the map, as the learners' ``scale="quantile"``
-        finds it: the map is then x ↦ h(x)A.
+        A transformation h of each feature before the map, which is then x ↦ h(x)A. The learners use
+        it for ``scale="quantile"``.
 
     See Also
     --------
-    NystroemRegressor : finds one.
+    NystroemRegressor : learns a metric.
 
     Examples
     --------
@@ -263,7 +264,7 @@ class Metric:
         return self.mapping(X)(X)
 
     def mapping(self, template: Array) -> PointMap:
-        """Return X ↦ XA for points in the form of `template`, with A brought there once."""
+        """Return X ↦ XA for points like `template`, with A converted to their form once."""
         self.require_features(template.shape[1])
         if self.map.ndim == 0:
             return PointMap(float(self.map), self.warp)
@@ -288,15 +289,16 @@ class Metric:
         return linear * self.warp.slope(x)
 
     def width(self, d: int) -> int:
-        """Return the number of coordinates that points of d features are mapped to."""
+        """Return the number of mapped coordinates of points with d features."""
         if self.map.ndim == 2:
             return int(self.map.shape[1])
         return d
 
     def relevance(self, d: int) -> Floats:
-        """Return how much each of d features moves the mapped point, shape (d,), sum 1.
+        """Return the relative weight of each of d features in the metric, shape (d,), sum 1.
 
-        It is the diagonal of A Aᵀ, the squared length of a unit step along each feature.
+        It is proportional to the diagonal of A Aᵀ, the squared length of a unit step along each
+        feature.
         """
         self.require_features(d)
 
@@ -349,7 +351,7 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class PointMap:
-    """X ↦ h(X) A, for points of one namespace and device, where A is already.
+    """X ↦ h(X) A, for points of one namespace and device, on which A already is.
 
     A is a number, a scale for each feature (d,), or a matrix (d, q); for CSR points a SciPy matrix.
     """

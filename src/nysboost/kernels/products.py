@@ -1,4 +1,4 @@
-"""Kernels of inner products, and kernels made of a term for each feature: Laplacian, ANOVA."""
+"""Kernels of inner products, and kernels with a term for each feature: Laplacian, ANOVA."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Polynomial(Kernel):
         return number(self, "gamma") * products + self.coef0
 
     def _refuse_negative(self, bases: Array) -> None:
-        """Raise where a power with a fraction has no real value."""
+        """Raise if a fractional power has no real value."""
         if bool(namespace(bases).any(bases < 0)):
             raise ValueError(
                 f"{self} takes the power {self.degree} of γ⟨x, y⟩ + coef0, which is negative for "
@@ -156,11 +156,11 @@ class Anova(Mapped):
     Parameters
     ----------
     gamma : float
-        How fast each feature's term falls.
+        Rate at which the term of each feature falls with the distance.
     degree : int
-        How many features a product has at most.
+        Largest number of features in a product.
     metric : Metric or None
-        A map before the kernel: the sum is over the coordinates behind it.
+        A linear map before the kernel; the sum is over the mapped coordinates.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class Anova(Mapped):
         return distances.sum_of_gaussians(X, Y, self.gamma) ** self.degree
 
     def diag(self, X: Array) -> Array:
-        """Return q^degree for each row, with q features behind the metric, shape (n,)."""
+        """Return q^degree for each row, with q mapped coordinates, shape (n,)."""
         n, q = X.shape
         if self.metric is not None:
             q = self.metric.width(q)
@@ -239,7 +239,7 @@ class Laplacian(Scaled):
         return distances.sum_over_points(X, Z, weights, namespace(Z).sign)
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
-        """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
+        """Return frequencies with independent Cauchy coordinates of scale γ."""
         uniform = ndtr(normals)
         cauchy: Floats = np.tan(np.pi * (uniform - 0.5))
         return self._rate() * cauchy

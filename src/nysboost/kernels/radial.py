@@ -27,18 +27,18 @@ from nysboost.numerics.tolerances import SMOOTHED
 from nysboost.rows.rows import Rows
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
-"""A positive number, or a rule that reads it off the data; None is the kernel's default."""
+"""A positive number, or a rule that computes it from data; None is the kernel's default."""
 
 RULES = ("median", "scale")
 
 RANGES = {"sigma": (1e-150, 1e150), "gamma": (1e-300, 1e300)}
-"""Beyond these the squares of distances in units of σ leave the range of floating point."""
+"""Outside these ranges, squared distances in units of σ overflow or underflow."""
 
 
 class Scaled(Mapped):
-    """A kernel with a bandwidth σ or γ, of which at most one is given, and a metric.
+    """A kernel with a metric and a bandwidth, given as σ or γ but not both.
 
-    With neither, γ = 1/d or, where a metric sets the scale, σ = 1. With `power` q the kernel is a
+    By default γ = 1/d, or σ = 1 if a metric sets the scale. With `power` q, the kernel is a
     function of γ·distance^q, and γ = 1 / (q·σ^q).
     """
 
@@ -63,7 +63,7 @@ class Scaled(Mapped):
         return self._with(sigma=None, gamma=self._gamma_on(rows))
 
     def _gamma_on(self, rows: Rows) -> float:
-        """Return γ: the number that was given, or the one that a rule reads off the data."""
+        """Return γ: the given number, or the number that a rule computes from the data."""
         rule = self.sigma or self.gamma
         if rule == "median":
             points = self.mapping(rows.template)(spread_rows(rows))
@@ -79,7 +79,7 @@ class Scaled(Mapped):
         return self._gamma()
 
     def _gamma(self) -> float:
-        """Return γ, which must be known by now."""
+        """Return γ, or raise if it is not a number yet."""
         if self.gamma is not None:
             return number(self, "gamma")
         if self.sigma is None and self.metric is not None:
@@ -87,7 +87,7 @@ class Scaled(Mapped):
         return self._gamma_of(number(self, "sigma"))
 
     def _rate(self) -> float:
-        """Return by what the distances, or their squares, are multiplied: γ unless said."""
+        """Return the factor of the distances, or of their squares: γ by default."""
         return self._gamma()
 
     def _gamma_of(self, sigma: float) -> float:
@@ -98,14 +98,14 @@ class Scaled(Mapped):
         return float(sigma_to_the_power ** (1 / self.power))
 
     def _gamma_of_spread(self, sigma: float) -> float:
-        """Return γ for a σ found in the data; where all points are equal any bandwidth will do."""
+        """Return γ for a σ found in the data; if all points are equal, any bandwidth is right."""
         sigma = sigma or 1.0
         require_bandwidth("sigma", sigma)
         return self._gamma_of(sigma)
 
     @abstractmethod
     def _distances(self, X: Array, Y: Array) -> Array:
-        """Return the distances of which σ is the unit, for all pairs of mapped points."""
+        """Return the distances, in the norm of this kernel, of all pairs of mapped points."""
 
 
 def require_bandwidth(name: str, value: Bandwidth) -> None:
@@ -126,7 +126,7 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
 
 
 def number(kernel: Kernel, name: str) -> float:
-    """Return a parameter that must be a number by now."""
+    """Return a parameter, or raise if it is not a number yet."""
     value: Any = getattr(kernel, name)
 
     if isinstance(value, str):
@@ -162,9 +162,8 @@ class Gaussian(Radial):
     Parameters
     ----------
     sigma, gamma : float, "median", "scale" or None
-        At most one of the two. "median" is the median distance, "scale" is
-        γ = 1 / (d·var X); with neither, γ = 1/d, scikit-learn's default, or, where a metric
-        sets the scale, σ = 1.
+        At most one of the two. "median" sets σ to the median distance, and "scale" sets γ = 1 /
+        (d·var X). The default is γ = 1/d, as in scikit-learn, or σ = 1 if a metric sets the scale.
     metric : Metric, array or None
         A linear map before the kernel.
 
@@ -229,7 +228,7 @@ class Matern(Radial):
     nu : 0.5, 1.5 or 2.5
         Smoothness.
     sigma, gamma, metric
-        As in `Gaussian`: σ is the length scale, and γ that of a Gaussian as wide, σ = 1 / √(2γ).
+        As in `Gaussian`: σ is the length scale, and σ = 1 / √(2γ).
 
     See Also
     --------
@@ -338,7 +337,7 @@ class MaternValues(Evaluator):
 
 @dataclass(frozen=True, eq=False)
 class ExactMaternValues(Evaluator):
-    """x ↦ the Matérn kernel, from distances in float64: it has a corner where two points meet."""
+    """x ↦ the Matérn kernel from distances in float64: it is not smooth where two points meet."""
 
     kernel: Matern
     squared_distances: SquaredDistances
