@@ -1,6 +1,6 @@
 """NysBoost: standard, ensemble and boosting Nyström approximation of kernel matrices.
 
-One function, `approximate`, and scikit-learn estimators. Every approximation
+The package has one function, `approximate`, and scikit-learn estimators. Nearly every approximation
 has the form K̂(x, y) = k(x, Z) M k(Z, y), with landmarks Z and a small symmetric core M.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:  # a checker that saw this would take every name for one of ours
 
     def __getattr__(name: str) -> Any:
-        """Import everything when the first name is asked for: ``nysboost --help`` needs none."""
+        """Import everything when the first name is needed, so that ``nysboost --help`` is fast."""
         if name.startswith("__") and name != "__all__":
             raise AttributeError(name)
         if importlib.util.find_spec(f"nysboost.{name}"):  # one of the rooms
@@ -29,5 +29,5 @@ else:  # a checker that saw this would take every name for one of ours
         return globals()[name]
 
     def __dir__() -> list[str]:
-        """Name what is public: not the rooms, and not what this file imports."""
+        """List the public names only."""
         return list(__getattr__("__all__"))

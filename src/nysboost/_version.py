@@ -3,4 +3,5 @@
 __version__ = "0.4.0"
 
 SOFTWARE = f"NysBoost {__version__}"
-"""What every file that the library writes says of its maker, where its format has a place."""
+"""The name and version that are stored in every file that the library writes, if its format
+allows."""

@@ -1,4 +1,4 @@
-"""What `import nysboost` offers: every public name, and where it is made."""
+"""Every public name of `nysboost`, imported from where it is defined."""
 
 from nysboost._approximate import approximate as approximate
 from nysboost._version import __version__ as __version__

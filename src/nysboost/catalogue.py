@@ -1,4 +1,4 @@
-"""Every method by name."""
+"""A catalogue of all methods by name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ Run: TypeAlias = Callable[[Gram, Settings, Generator], Approximation]
 TargetMethod: TypeAlias = Callable[[Gram, TableLike | None, Settings, Generator], Approximation]
 
 Found: TypeAlias = Indices | Landmarks | FeatureMap | Mixture | Approximation
-"""What a method returns: columns or landmarks for plain Nyström, C W⁺ Cᵀ, or more than these."""
+"""What a method returns: columns or landmarks for plain Nyström (C W⁺ Cᵀ), a map, or an
+approximation."""
 
 _WITH_TARGET: dict[str, TargetMethod] = {}
 
@@ -68,39 +69,39 @@ JOINT_VARIANTS: tuple[str, ...] = tuple(
 
 
 class Method(Protocol):
-    """A method under its name."""
+    """A method of the catalogue."""
 
     def uses(self, named: Collection[str]) -> frozenset[str]:
-        """Return the settings that the method reads, where those `named` are given."""
+        """Return the settings that the method uses, if the settings `named` are given."""
 
     def find(self, gram: Gram, settings: Settings, rng: Generator) -> Found:
-        """Return what the method finds in a Gram matrix."""
+        """Apply the method to a Gram matrix."""
 
 
 @dataclass(frozen=True)
 class MethodOfSize:
-    """A method of c landmarks: a function (gram, c, rng) that chooses them or fits a map on them.
+    """A method with c landmarks: a function (gram, c, rng) that chooses them or fits a map.
 
     Parameters
     ----------
     function : callable
-        Called as ``function(gram, c, rng)``, and with each of `further` by name.
+        Called as ``function(gram, c, rng)``, with the settings in `further` as keyword arguments.
     further : tuple of str
-        The names of further settings that the function takes.
+        The names of further settings of the function.
     """
 
     function: Callable[..., Found]
     further: tuple[str, ...] = ()
 
     def uses(self, named: Collection[str]) -> frozenset[str]:
-        """Return c and those of the function; c is p·m only where m is given and c is not."""
+        """Return c and the settings of the function. c is p·m only if m is given and c is not."""
         uses = frozenset(("n_components", *self.further))
         if "n_columns" in named and "n_components" not in named:
             return uses | {"n_columns", "n_learners"}
         return uses
 
     def find(self, gram: Gram, settings: Settings, rng: Generator) -> Found:
-        """Call the function with the number of landmarks that was asked for."""
+        """Call the function with the given number of landmarks."""
         c = settings.landmarks(gram.n)
         further = {name: getattr(settings, name) for name in self.further}
         return self.function(gram, c, rng, **further)
@@ -108,7 +109,7 @@ class MethodOfSize:
 
 @dataclass(frozen=True)
 class StandardNystrom:
-    """C W_k⁺ Cᵀ on uniform columns or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
+    """C W_k⁺ Cᵀ on uniform columns, or (C W⁺ Cᵀ)_k if the rank is truncated at the end."""
 
     fixed_rank: bool = False
 
@@ -133,7 +134,7 @@ class BlockNystrom:
     """The mean of n_learners small Nyström approximations."""
 
     def uses(self, named: Collection[str]) -> frozenset[str]:  # noqa: ARG002
-        """Return the number of blocks and of their columns."""
+        """Return the settings for the number of blocks and their columns."""
         return frozenset(("n_components", "n_columns", "n_learners"))
 
     def find(self, gram: Gram, settings: Settings, rng: Generator) -> Mixture:
@@ -203,20 +204,23 @@ FAMILIES: dict[str, tuple[str, ...]] = {family: tuple(_FAMILIES[family]) for fam
 """The names of the methods, family by family."""
 
 ROBUST = frozenset(("robust-cur",))
-"""The methods that take a precomputed matrix with wrong entries, which may be indefinite."""
+"""The methods that accept a precomputed matrix with corrupted entries, which may be indefinite."""
 
 METHODS: tuple[str, ...] = tuple(_METHODS)
-"""Every name that `approximate` takes; with y also "target"."""
+"""All names that `approximate` accepts, in addition to "target", which needs y."""
 
 
 class Limit(NamedTuple):
-    """The most rows of a method that needs all of G, which takes minutes there, and the reason."""
+    """The largest number of rows for a method that needs all of G, and the reason.
+
+    At this size, it takes minutes.
+    """
 
     most: int
     reason: str
 
     def check(self, name: str, n: int) -> None:
-        """Refuse more rows."""
+        """Raise if there are more rows."""
         if n > self.most:
             raise ValueError(
                 f'"{name}" {self.reason}, which is meant for n ≤ {self.most}, but n_samples = {n} '
@@ -248,10 +252,10 @@ def run_method(
     tol: float | None = None,
     named: Collection[str] = (),
 ) -> Approximation:
-    """Return what a method finds in a Gram matrix, under its name.
+    """Run a method on a Gram matrix, and name the result after it.
 
-    A user may give landmarks, targets, or a relative error to reach. `named` are the settings that
-    he gave by name: those that the method does not use are a warning.
+    The user may pass landmarks, targets, or a tolerance. `named` are the settings that the user
+    passed by name; if the method does not use one of them, a warning says so.
     """
     run = find_method(method, y)
     _warn_of_unused(method, named)
@@ -285,7 +289,7 @@ def _on_landmarks(
     rng: Generator,
     landmarks: TableLike,
 ) -> Approximation:
-    """Return what "joint" or "nystrom" makes of landmarks of the user's."""
+    """Run "joint" or "nystrom" on the user's landmarks."""
     if settings.n_components is not None:
         msg = "landmarks says already how many components there are: leave n_components out."
         raise ValueError(msg)
@@ -304,7 +308,7 @@ def _on_landmarks(
 
 
 def _warn_of_unused(method: str, named: Collection[str]) -> None:
-    """Warn of settings that were given by name and that the method makes no use of."""
+    """Warn about settings that were given by name but have no effect."""
     if method in _WITH_TARGET:
         return
     uses = _method(method).uses(named)
@@ -316,19 +320,19 @@ def _warn_of_unused(method: str, named: Collection[str]) -> None:
 
 
 def register_target_method(name: str, run: TargetMethod) -> None:
-    """Add a method that needs a target y: the learners, a floor above, have one."""
+    """Register a method that needs a target y; it is defined in the package of the learners."""
     _WITH_TARGET[name] = run
 
 
 def _method(name: str) -> Method:
-    """Return the method of that name, which may have rules and selectors of the user's."""
+    """Return the method with this name, which may contain the user's rules and selectors."""
     if name in _METHODS:
         return _METHODS[name]
     return MixtureOfLearners(name)
 
 
 def find_method(name: str, y: TableLike | None = None) -> Run:
-    """Return the method of that name, for a target y if it takes one."""
+    """Return the method with this name, for the target y if it needs one."""
     known = (*METHODS, *_WITH_TARGET)
     is_known = isinstance(name, str) and (name in known or is_variant(name))
     if not is_known:
@@ -348,7 +352,7 @@ def find_method(name: str, y: TableLike | None = None) -> Run:
 
 
 def _wrap(name: str, gram: Gram, found: Found) -> Approximation:
-    """Return what a method found as an approximation: of landmarks, C W⁺ Cᵀ on them."""
+    """Turn the result of a method into an approximation; for landmarks it is C W⁺ Cᵀ."""
     # columns and landmarks stand for plain Nyström on them, one map for a mixture of one
     if isinstance(found, np.ndarray):
         found = gram.landmarks(found)

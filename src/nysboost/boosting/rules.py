@@ -77,7 +77,7 @@ class Rule(ABC):
         return self._checked(self.strong(state, p))
 
     def _checked(self, found: Combination) -> Combination:
-        """Return the combination with float64 weights; raise unless there is one for each learner."""
+        """Return the combination with float64 weights, or raise if their number is wrong."""
         if not isinstance(found, Combination):
             msg = f"A rule returns a Combination of learners, but {self!r} returned {found!r}."
             raise TypeError(msg)

@@ -44,27 +44,29 @@ class Certificate:
     trace : (float, float)
         Interval for ``|tr(G − K̂)| / tr G``.
     confidence : float
-        At least this share of such intervals contain the truth.
+        At least this share of such intervals contain the true error.
     entries_evaluated : int
-        Kernel values that were evaluated for it.
+        Number of kernel values that were evaluated.
     rows : int
-        Number of rows that it is about.
+        Number of rows that the error refers to.
     rows_seen : int
-        Number of rows whose features were looked at: where it is all rows, none was left out.
+        Number of rows whose features were computed.
     new_rows : bool
-        Whether they are other rows than those of the fit.
+        Whether these are new rows rather than those of the fit.
     exact_frobenius, exact_trace : bool
-        Whether the interval is a number, because every entry that it needs was evaluated.
+        Whether the interval is a single number, because every entry that it depends on was
+        evaluated.
     positive_semidefinite : bool
         Whether G − K̂ is positive semidefinite on any rows.
     bounds : (float, float) or None
-        Bounds of the Frobenius error that hold with certainty, where the residual is positive
-        semidefinite and its diagonal was seen: its trace is then an upper bound of its norm.
+        Bounds of the Frobenius error that hold with certainty. They exist if the residual is
+        positive semidefinite and its whole diagonal was evaluated: its trace is then an upper bound
+        of its norm.
 
     See Also
     --------
-    Approximation.certificate : makes one.
-    ToleranceWarning : what `tol` warns with.
+    Approximation.certificate : returns a certificate.
+    ToleranceWarning : issued if `tol` cannot be reached.
 
     Examples
     --------
@@ -121,7 +123,7 @@ def _say_interval(interval: tuple[float, float], exact: bool) -> str:
 
 
 def _risk_of_an_end(confidence: float) -> float:
-    """Return δ, the risk at either end of an interval."""
+    """Return δ, the probability of a miss at either end of an interval."""
     return SPENT * (1 - confidence) / 2
 
 
@@ -153,12 +155,12 @@ def certify(
     residual : Residual
     confidence : float
     n_entries : int
-        Kernel values that may be evaluated.
+        Largest number of kernel values to evaluate.
     rng : numpy.random.Generator
     new_rows : bool
-        Whether the rows are others than those of the fit.
+        Whether the rows are new rows rather than those of the fit.
     norm : SampledNorm or None
-        What is known of ‖G‖_F already.
+        An earlier estimate of ‖G‖_F.
     """
     _check(residual, confidence, n_entries)
     if _can_evaluate_every_entry(residual, n_entries):
@@ -206,7 +208,7 @@ def certify(
 
 
 def _can_hold_features(residual: Residual) -> bool:
-    """Whether the features of all rows fit; a cluster holds none, it adds up."""
+    """Whether the features of all rows fit in memory; on a cluster they are never kept."""
     gram = residual.gram
     return gram.rows.lazy or residual.factor.fits(gram.n)
 
@@ -219,14 +221,14 @@ def _can_evaluate_every_entry(residual: Residual, n_entries: int) -> bool:
 
 
 def _can_look_at_all_rows(residual: Residual, left: int) -> bool:
-    """Whether the features of all rows leave enough of the kernel values for pairs."""
+    """Whether enough kernel values remain for pairs after the features of all rows are computed."""
     needed = residual.gram.n * residual.n_landmarks
     allowed = max(WORTH_ALL * left, left - PAIRS)
     return _can_hold_features(residual) and needed <= allowed
 
 
 def _evaluate_every_entry(residual: Residual, confidence: float, new_rows: bool) -> Certificate:
-    """Return the errors themselves, from all entries of G."""
+    """Return the exact errors, from all entries of G."""
     n = residual.gram.n
     rows = np.arange(n)
     residual.factor.keep()
@@ -249,7 +251,7 @@ def _evaluate_every_entry(residual: Residual, confidence: float, new_rows: bool)
 def _bound_trace_error(
     trace: tuple[float, float], trace_of_gram: float, noise: float
 ) -> tuple[float, float]:
-    """Return an interval for |tr R| / tr G from one for tr R, with room for rounding."""
+    """Return an interval for |tr R| / tr G from one for tr R, widened by the rounding error."""
     low, high = sorted(abs(end) / trace_of_gram for end in trace)
     if trace[0] < 0 < trace[1]:
         low = 0.0
@@ -263,7 +265,7 @@ def _bound_quotient(
     delta: float,
     noise: float,
 ) -> tuple[float, float]:
-    """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
+    """Return an interval for ‖R‖_F / ‖G‖_F, within the bounds that are certain."""
     # the relative deviation of a quotient is √(r² + s²): each part has its share of it
     r = _relative_deviation(found.squared_norm)
     s = _relative_deviation(norm)
@@ -294,7 +296,7 @@ def _relative_deviation(estimate: Estimate) -> float:
 
 
 def _check(residual: Residual, confidence: float, n_entries: int) -> None:
-    """Raise for a confidence outside (0, 1), and for too few kernel values to say anything."""
+    """Raise if the confidence is outside (0, 1), or if there are too few kernel values."""
     require_fraction("confidence", confidence)
     require_count("n_entries", n_entries)
 

@@ -1,4 +1,4 @@
-"""The tuned numbers of certificates and of `tol`: what each trades."""
+"""The tuned numbers of certificates and of `tol`, each with its trade-off."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ N_ENTRIES = 2 * 10**7
 """Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
 
 SPENT = 0.9
-"""Share of the risk for the intervals. The rest is for the error of a normal approximation."""
+"""Share of the risk δ for the intervals. The rest covers the error of the normal approximation."""
 
 PAIRS = 10**6
 """Pairs of rows that make an interval narrow enough: 2 % of the error on MNIST."""
 
 BLOCK = 64
-"""Most rows of a block of pairs: larger blocks are faster, smaller ones meet more rows."""
+"""Largest number of rows of a block of pairs: larger blocks are faster, smaller ones include more
+different rows."""
 
 GRAM_BLOCK = 8
-"""The same for ‖G‖, which needs no features: more rows are worth more than speed."""
+"""The same for ‖G‖, which needs no features, so that more different rows are worth the time."""
 
 GRAM_SHARE = 0.15
 """Share of the pairs for ‖G‖, which varies less than the residual."""
 
 WORTH_ALL = 0.7
-"""Share of the kernel values up to which the features of all rows are computed."""
+"""The features of all rows are computed if they take at most this share of the kernel values."""
 
 LEAST_BLOCKS = 6
-"""Blocks of pairs, at least: with fewer the rows of one block would count for all."""
+"""Smallest number of blocks of pairs: with fewer, one block would dominate the estimate."""
 
 # The fewest landmarks within a tolerance
 
@@ -36,22 +37,23 @@ CONFIDENCE = 0.95
 """Confidence of the certificates of trials."""
 
 CURVE_ROWS = (512, 2048)
-"""Rows of a sample for the curve: the larger where the smaller does not reach the tolerance."""
+"""Sizes of the sample for the curve; the larger is used if the smaller does not reach the
+tolerance."""
 
 GROWTH = 3
-"""A trial has at most so many times the landmarks of the one before, so that failures are cheap."""
+"""Largest factor between the landmarks of successive trials, so that failures are cheap."""
 
 CLOSE_ENOUGH = 1.2
 """The search ends when the smallest number that works is within this factor of one that fails."""
 
 HOPELESS = 1.5
-"""Given up if trials say that so many times the landmarks allowed are needed."""
+"""The search gives up if trials predict that this many times the allowed landmarks are needed."""
 
 SURELY_HOPELESS = 4.0
-"""Given up if the sample alone says so."""
+"""The same factor if only the sample predicts it."""
 
 ROWS_PER_LANDMARK = 4
-"""The Gram matrix of so many rows for each landmark is held in a fit."""
+"""A fit holds the Gram matrix of this many rows per landmark in memory."""
 
 SHARE_OF_FIT = 0.25
 """Kernel values of a trial's certificate, as a share of those of its fit."""

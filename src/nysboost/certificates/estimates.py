@@ -1,9 +1,9 @@
-"""Means of non-negative values that are drawn at random, with what values not drawn may add.
+"""Estimate means of non-negative values from a random sample, with an allowance for the rest.
 
-A normal approximation alone gives intervals that are too narrow where most of a mean comes from a
-few values that the sample may have missed. What makes up a share ε of all rows is missing from s of
-them with probability e^(−sε): a share of L/s, with L = log 1/δ, is added to the upper end. Here δ
-is the risk at either end of an interval.
+A normal approximation alone gives intervals that are too narrow if most of a mean comes from a few
+values that the sample may have missed. A sample of s rows misses a share ε of all rows with
+probability e^(−sε). So the upper end allows for a missed share of L/s with L = log 1/δ, where δ is
+the probability of a miss at either end of an interval.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from nysboost.numerics.arrays import Floats
 
 
 def deviations(delta: float, size: int) -> float:
-    """Return how many standard errors lie between the mean of `size` values and an end."""
+    """Return the number of standard errors from the mean of `size` values to an end."""
     degrees = max(1, size - 1)
     return float(stdtrit(degrees, 1 - delta))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate ≥ 0: its value, its standard `error`, and what values not drawn may add."""
+    """An estimate ≥ 0: its value, its standard `error`, and what unseen values may add."""
 
     value: float
     error: float
     unseen: float
 
     def __add__(self, other: Estimate) -> Estimate:
-        """Return the estimate of a sum; both may err in the same direction."""
+        """Return the estimate of a sum; both errors may have the same sign."""
         return Estimate(
             self.value + other.value,
             self.error + other.error,
@@ -44,18 +44,18 @@ class Estimate:
         return Estimate(self.value * factor, self.error * factor, self.unseen * factor)
 
     def interval(self, deviations: float) -> tuple[float, float]:
-        """Return the ends at so many standard errors, the upper one with `unseen`."""
+        """Return the ends at this many standard errors; the upper one includes `unseen`."""
         margin = deviations * self.error
         return self.value - margin, self.value + margin + self.unseen
 
 
 def exactly(value: float) -> Estimate:
-    """Return the estimate of a value that is known."""
+    """Return an estimate without error, for a known value."""
     return Estimate(value, 0.0, 0.0)
 
 
 def mean_of_rows(values: Floats, most: float, delta: float) -> Estimate:
-    """Estimate the mean of values of independent rows; those not drawn are at most `most`."""
+    """Estimate the mean of values of independent rows; values not drawn are at most `most`."""
     s = len(values)
     mean = float(values.mean())
     deviation = float(values.std(ddof=1))
@@ -75,19 +75,19 @@ def mean_of_pairs(
 ) -> Estimate:
     """Estimate the mean of B_ij² over independent pairs of rows, as a two-sample U-statistic.
 
-    A share ε = L/s of the rows may be missed: it adds (ε·most)², and 2ε times the average row. Or
-    it is pairs almost alike that are missed, with the values B_ii² of the diagonal.
+    A share ε = L/s of the rows may be missed: it adds (ε·most)², and 2ε times the average row.
+    Pairs of nearly equal rows may also be missed; they have the values B_ii² of the diagonal.
 
     Parameters
     ----------
     blocks : list of arrays, all of one shape
-        B, whose rows and columns were drawn independently.
+        B, with rows and columns drawn independently.
     diagonal : array
-        B_ii of the rows drawn.
+        B_ii of the drawn rows.
     most : float
         The largest |B_ij|.
     delta : float
-        Risk at either end of an interval.
+        Probability of a miss at either end of an interval.
     """
     squares = np.square(blocks)
     row_means = squares.mean(axis=2).ravel()

@@ -1,4 +1,4 @@
-"""The fewest landmarks whose error is certified to be within a tolerance."""
+"""Find the smallest number of landmarks with a certified error within a tolerance."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from nysboost.settings import DEFAULT_COMPONENTS
 
 
 class ToleranceWarning(UserWarning):
-    """Warns if a tolerance cannot be reached; the result is the closest that was found.
+    """Issued if a tolerance cannot be reached; the result is then the closest one found.
 
     .. versionadded:: 0.2
 
     See Also
     --------
-    approximate : takes `tol`.
+    approximate : its parameter `tol` sets the tolerance.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class ToleranceWarning(UserWarning):
 
 
 class Trial(NamedTuple):
-    """A fit with c landmarks, its error at most, and its certificate."""
+    """A fit with c landmarks, an upper bound of its error, and its certificate."""
 
     c: int
     error: float
@@ -69,11 +69,11 @@ def within_tolerance(
     limit: int | None,
     rng: Generator,
 ) -> Approximation:
-    """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
+    """Return a fit with as few landmarks as possible and a certified error of at most `tol`.
 
-    A sample of rows gives the form of log error against log c, and trials correct its height. The
-    search ends when the largest c that fails and the smallest that does not are near each other.
-    `limit` is the most landmarks.
+    A sample of rows gives the shape of the curve of log error against log c, and trials correct its
+    height. The search ends when the largest c that fails is near the smallest c that succeeds.
+    `limit` is the largest number of landmarks.
     """
     require_fraction("tol", tol)
     most = _choose_limit(gram, limit)
@@ -113,7 +113,7 @@ def within_tolerance(
 
 
 def _choose_limit(gram: Gram, limit: int | None) -> int:
-    """Return the most landmarks: as asked, or as many as the Gram matrix of a sample allows."""
+    """Return the largest number of landmarks: as given, or as memory for the sample allows."""
     if limit is None:
         rows = int(math.sqrt(gram.budget.bytes / 8))
         limit = rows // ROWS_PER_LANDMARK
@@ -130,7 +130,7 @@ def _next_size(
 ) -> int | None:
     """Return how many landmarks to try next, at most `most`; None if the search is over.
 
-    With `give_up` it is the default number where far more than `most` would be needed.
+    With `give_up`, it is the default number if far more than `most` would be needed.
     """
     # the smallest c that reaches the tolerance, and the largest that does not
     reached = [trial.c for trial in trials if trial.error <= tol]
@@ -161,7 +161,7 @@ def _next_size(
 
 
 def _is_hopeless(curve: Curve, trials: Sequence[Trial], tol: float, most: int) -> bool:
-    """Whether far more than `most` landmarks are needed, by trials or by the sample alone."""
+    """Whether trials or the sample predict that far more than `most` landmarks are needed."""
     factor = HOPELESS
     if len(trials) <= 1:
         factor = SURELY_HOPELESS
@@ -171,10 +171,10 @@ def _is_hopeless(curve: Curve, trials: Sequence[Trial], tol: float, most: int) -
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """How the error falls with the number of landmarks.
+    """The error as a function of the number of landmarks.
 
-    `logs` are log errors at c = 1, …, m, of a sample of the n rows; `added` are log c of trials,
-    and what they add there.
+    `logs` are log errors of a sample of the n rows at c = 1, …, m. `added` holds log c of each
+    trial, and its difference from the sample's curve.
     """
 
     logs: Floats
@@ -183,11 +183,11 @@ class Curve:
 
     @property
     def reach(self) -> int:
-        """The most landmarks for which the sample predicts the error: half of its rows."""
+        """The largest number of landmarks for which the sample predicts errors: half its rows."""
         return max(1, len(self.logs) // 2)
 
     def __call__(self, c: Floats | Indices) -> Floats:
-        """Return log error; beyond the reach of the sample it goes on along a straight line."""
+        """Return the log error, extrapolated linearly beyond the reach of the sample."""
         log_c = np.log(c)
         sizes = np.arange(1, self.reach + 1)
         known_c = np.log(sizes)
@@ -206,7 +206,7 @@ class Curve:
         return found + np.interp(log_c, *self.added)
 
     def through(self, trials: Sequence[Trial]) -> Curve:
-        """Return the curve that is right at every trial."""
+        """Return the curve through all trials."""
         if not trials:
             return self
         rising = sorted(trials, key=lambda trial: trial.c)
@@ -216,7 +216,7 @@ class Curve:
         return replace(self, added=(np.log(c), logs - self(c)))
 
     def first_below(self, error: float, candidates: Floats | Indices) -> float:
-        """Return the first of rising numbers of landmarks whose error is at most this, or ∞."""
+        """Return the first of increasing numbers of landmarks with at most this error, or ∞."""
         below = np.flatnonzero(self(candidates) <= math.log(error))
         if len(below) == 0:
             return math.inf
@@ -224,9 +224,9 @@ class Curve:
 
 
 def _sample_curve(gram: Gram, tol: float, rng: Generator) -> Curve:
-    """Return the curve of the best errors of rank c, by the spectrum of a sample of rows.
+    """Return the curve of the best error of rank c, from the spectrum of a sample of rows.
 
-    It is that of the first sample that reaches the tolerance, or of the last.
+    The sample is the first that reaches the tolerance, or the largest.
     """
     for size in CURVE_ROWS:
         count = min(size, gram.n)

@@ -1,7 +1,7 @@
 """Norms of the residual R = G − K̂ and of G, estimated from random pairs of rows.
 
 Rows and columns of blocks are drawn independently, with probability proportional to weights w_i
-for which |R_ij|² ≤ w_i w_j. Then ‖R‖_F² = (Σ w)² E[B_ij²] with B_ij = R_ij / √(w_i w_j).
+such that |R_ij|² ≤ w_i w_j. Then ‖R‖_F² = (Σ w)² E[B_ij²] with B_ij = R_ij / √(w_i w_j).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host
 
 
 class SampledNorm(NamedTuple):
-    """An estimate of ‖G‖_F², and how many kernel values it took."""
+    """An estimate of ‖G‖_F², and the number of kernel values used."""
 
     squared: Estimate
     entries: int
 
 
 class Findings(NamedTuple):
-    """What is known of the residual.
+    """Estimates and bounds for the residual.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Findings(NamedTuple):
     trace : (float, float)
         Interval for tr R.
     entries, rows : int
-        Kernel values and rows that were evaluated.
+        Numbers of kernel values and of rows that were evaluated.
     bounds : (float, float) or None
         Bounds of ‖R‖_F / ‖G‖_F that are certain.
     """
@@ -65,7 +65,7 @@ def look_at_all_rows(
 ) -> Findings:
     """Evaluate the diagonal of all rows, and draw pairs in proportion to a_i a_j.
 
-    `g` has k(x_i, x_i), and a_i bounds the entries of R, see `Residual`.
+    `g` holds k(x_i, x_i), and a_i bounds the entries of R, see `Residual`.
     """
     d, a = residual.all_diagonals(g)
     c = 0
@@ -115,7 +115,7 @@ def _bounds_by_trace(
 def look_at_some_rows(
     residual: Residual, g: Floats, entries: int, delta: float, rng: Generator
 ) -> Findings:
-    """Draw rows in proportion to k(x, x), and evaluate their diagonal and pairs of them."""
+    """Draw rows in proportion to k(x, x), and evaluate their diagonal entries and pairs."""
     # blocks of c rows have half a pair for each kernel value of the features: best on MNIST
     c = residual.n_landmarks
     largest = min(4 * BLOCK, c)
@@ -156,7 +156,7 @@ def look_at_some_rows(
 def _interval_of_mean_ratio(ratios: Floats, most: float, delta: float) -> tuple[float, float]:
     """Return an interval for the mean of R_ii / g_i.
 
-    The mean may be negative. Distances from either end of the range are not.
+    The mean may be negative, but its distances from both ends of the range are not.
     """
     lowest = min(0.0, float(ratios.min()))
     width = most - lowest
@@ -201,7 +201,7 @@ def squared_norm_of_gram(
 
 
 class Blocks(NamedTuple):
-    """The size of square blocks of pairs, their number, and the kernel values of each."""
+    """The size and number of square blocks of pairs, and the kernel values of each."""
 
     size: int
     number: int
@@ -209,7 +209,7 @@ class Blocks(NamedTuple):
 
 
 def _choose_blocks(entries: int, c: int, largest: int) -> Blocks:
-    """Return blocks that take so many kernel values in all, c more of them for each row."""
+    """Return blocks with this many kernel values in total, including c values for each row."""
     # LEAST_BLOCKS blocks fit: size² + 2·size·c = entries / LEAST_BLOCKS
     root = np.sqrt(c * c + entries / LEAST_BLOCKS)
     size = int(root) - c
@@ -220,7 +220,7 @@ def _choose_blocks(entries: int, c: int, largest: int) -> Blocks:
 
 
 class ResidualBlock(NamedTuple):
-    """Rows i and columns j of a block, B_ij = R_ij / √(w_i w_j), and the features of both."""
+    """A block B_ij = R_ij / √(w_i w_j) with its rows i, columns j, and the features of both."""
 
     i: Indices
     j: Indices
@@ -232,7 +232,7 @@ class ResidualBlock(NamedTuple):
 def _draw_residuals(
     residual: Residual, weights: Floats, blocks: Blocks, rng: Generator
 ) -> Iterator[ResidualBlock]:
-    """Yield blocks of the residual, whose rows and columns are drawn in proportion to weights."""
+    """Yield blocks of the residual with rows and columns drawn in proportion to weights."""
     factor = residual.factor
     drawn = _draw_rows(residual.gram, weights, blocks, rng)
     gram = drawn.sample.gram
@@ -253,7 +253,7 @@ def _draw_residuals(
 
 
 class DrawnRows(NamedTuple):
-    """Rows and columns of blocks, shape (number, 2, size), and a sample that has all of them."""
+    """Rows and columns of blocks, shape (number, 2, size), and a sample that contains them all."""
 
     pairs: NDArray[np.intp]
     sample: Sample

@@ -25,7 +25,7 @@ __all__ = ["ModelFileError", "load", "save"]
 def save(
     model: Approximation | BaseEstimator, path: str | os.PathLike[str], *, with_rows: bool = False
 ) -> None:
-    """Save a model to a file, which is written completely or not at all.
+    """Save a model to a file. The file is written completely or not at all.
 
     The file is a zip of .npy arrays and a JSON description: format and library version,
     parameters, fitted attributes, and a checksum of each array. It holds no code.
@@ -35,17 +35,18 @@ def save(
     Parameters
     ----------
     model : Approximation, transformer or learner
-        What `approximate` returned, or an estimator of NysBoost, fitted or not.
+        A result of `approximate`, or an estimator of NysBoost, fitted or not.
     path : str or path
-        The file; one that is there is replaced when the new one is whole.
+        The file. An existing file is replaced once the new one is complete.
     with_rows : bool
-        Also save the training rows of an approximation. Without them a loaded model maps
-        and predicts any rows, but knows no entries, errors or eigenvectors of its own.
+        Whether to also save the training rows of an approximation. Without them, the loaded model
+        can compute features and predictions for any rows, but not entries, errors or eigenvectors
+        of the approximated matrix.
 
     Raises
     ------
     TypeError
-        If the model holds something that is no data, such as a function of yours.
+        If the model contains something other than data, such as your own function.
     OSError
         If the file cannot be written.
 
@@ -84,25 +85,26 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     path : str or path
         The file.
     device : str or None
-        Where PyTorch arrays go, such as "cpu"; None is where they were.
+        Device for PyTorch arrays, such as "cpu"; None is the device on which they were.
 
     Returns
     -------
     Approximation, transformer or learner
-        It gives the same numbers, bit for bit, on the same machine.
+        On the same machine, it gives the same numbers, bit for bit.
 
     Raises
     ------
     ModelFileError
-        A ValueError: the file is cut off, damaged, of another program or a newer version.
+        If the file is truncated, damaged, or was written by another program or version. It is a
+        ValueError.
     OSError
         If there is no such file, or it cannot be read.
     RuntimeError
-        If the model lies on a device that this machine does not have.
+        If the model was on a device that this machine does not have.
 
     See Also
     --------
-    save : writes such files.
+    save : writes the file.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Models as ONNX files, which other programs and languages run without NysBoost.
+"""Export models as ONNX files, which other programs and languages run without NysBoost.
 
-Everything is in float64. An array is one input ``X`` of shape (n, d); a data frame is an input of
-shape (n, 1) for each of its columns, named after it: numbers, truth values as 0 and 1, dates in
-seconds since 1970 (UTC), durations in seconds, and text for categories. A gap is NaN, or an empty
-text. The description of each input in the file says which of these it takes.
+All numbers are float64. A model fitted to an array has one input ``X`` of shape (n, d). A model
+fitted to a data frame has one input of shape (n, 1) per column, with the column's name: numbers,
+Booleans as 0 and 1, dates in seconds since 1970 (UTC), durations in seconds, and text for
+categories. A missing value is NaN, or empty text. The file describes the type of each input.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def to_onnx(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : transformer, KernelPCA, NystroemRegressor or NystroemClassifier
-        With a Gaussian, Laplacian, Matérn, polynomial or linear kernel.
+        A fitted model with a Gaussian, Laplacian, Matérn, polynomial or linear kernel.
     path : str or path
-        Where it goes. It needs the package onnx: ``pip install 'nysboost[onnx]'``.
+        The file to write. This needs the package onnx: ``pip install 'nysboost[onnx]'``.
 
     See Also
     --------
-    save : writes a file that NysBoost reads.
+    save : writes a file for NysBoost.
 
     Examples
     --------
