@@ -18,7 +18,7 @@ from nysboost.numerics.progress import report_progress
 from nysboost.settings import Settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.frames import is_frame
-from nysboost.tables.rows import fit_codes
+from nysboost.tables.rows import FitOptions, fit_codes
 
 
 @np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
@@ -137,7 +137,7 @@ def approximate(
     encoder = None
     is_matrix = isinstance(kernel, str) and kernel == "precomputed"
     if is_frame(X) and not is_matrix:
-        codes, X = fit_codes(X, "refuse")
+        codes, X = fit_codes(X, FitOptions("refuse"))
         encoder = FrameEncoder(codes)
 
     # G

@@ -262,18 +262,17 @@ def _train_codes(
     if y is None or not codes.many_valued:
         return TrainingCodes(codes, {})
 
-    names = list(source.columns)
-    read = PositionReader(codes)
-    parts = [read(part.select(names)) for part in source.parts()]
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    positions = dict(zip(codes.many_valued, columns, strict=True))
-
+    # an indicator for each class, or the target itself
     if classify:
         classes, labels = np.unique(y, return_inverse=True)
         Y = np.eye(len(classes))[labels]
     else:
         Y = np.asarray(y, dtype=np.float64)[:, None]
-    return TrainingCodes.of(schema, positions, Y, None)
+
+    names = list(source.columns)
+    read = PositionReader(codes)
+    parts = [read(part.select(names)) for part in source.parts()]
+    return TrainingCodes.of_parts(schema, parts, Y, weights=None)
 
 
 # Arrays

@@ -23,7 +23,7 @@ from nysboost.numerics.progress import report_progress, track
 from nysboost.rows.lazy import map_rows
 from nysboost.tables.codes import Codes
 from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, to_narwhals
-from nysboost.tables.rows import CHECKS, fit_codes
+from nysboost.tables.rows import CHECKS, FitOptions, fit_codes
 from nysboost.tables.schema import Schema
 from nysboost.tables.summaries import summarise_columns
 
@@ -248,7 +248,7 @@ def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[Sample, Sample]:
 
 def _encode(X: TableLike) -> Array:
     """Return the numbers of a data frame, with codes of its own."""
-    _, rows = fit_codes(X, "refuse")
+    _, rows = fit_codes(X, FitOptions("refuse"))
     numbers: Array = rows.data
     return numbers
 

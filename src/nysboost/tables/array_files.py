@@ -62,7 +62,8 @@ class ArrayFile:
             positions = [int(name) for name in columns]
 
         row_bytes = len(columns) * np.dtype(self.data.dtype).itemsize
-        for block in make_stream(self.data).pieces(max(1, BLOCK_BYTES // row_bytes)):
+        block_rows = max(1, BLOCK_BYTES // row_bytes)
+        for block in make_stream(self.data).pieces(block_rows):
             part: StoredArray = block
             if positions is not None:
                 part = block[:, positions]
@@ -72,6 +73,7 @@ class ArrayFile:
 
     def beside(self, name: str) -> Cells | None:
         """Return another array of the same file, which has as many rows; None if there is none."""
+        # forms with one array
         form = self.path.suffix.lower()
         if form in LIBSVM and name == LABEL:
             return self.labels
@@ -83,6 +85,7 @@ class ArrayFile:
         except NoTableError:
             return None
 
+        # a value, or several, for each row
         if found.ndim not in (1, 2) or len(found) != self.n:
             raise TableError(
                 f"The array {name!r} of {self.path} has shape {found.shape}, but a target needs "
@@ -102,14 +105,15 @@ def open_array(
         array = _open(form, path, dataset)
     if len(array.shape) == 1:
         array = np.asarray(array)[:, None]
-    if len(array.shape) != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
+
+    # a table of numbers, with rows and columns
+    is_table = len(array.shape) == 2 and 0 not in array.shape
+    if not is_table or array.dtype.kind not in "fiub":
         raise TableError(
             f"{path} holds an array of shape {tuple(array.shape)} and dtype {array.dtype}; "
             "a table of numbers is needed."
         )
-
-    n = int(array.shape[0])
-    width = int(array.shape[1])
+    n, width = map(int, array.shape)
     if width > MOST_COLUMNS:
         raise TableError(
             f"{path} has {width:,} columns, but at most {MOST_COLUMNS:,} can be used: the largest "
@@ -127,7 +131,9 @@ def open_array(
             notes.append(f"{path} stays sparse: as a dense table it would take {size}.")
     if labels is not None and np.ptp(labels) > 0:
         notes.append(f"{path} has labels, which --target {LABEL} predicts.")
-    return ArrayFile(path, array, tuple(map(str, range(width))), n, notes, labels)
+
+    names = tuple(str(j) for j in range(width))
+    return ArrayFile(path, array, names, n, notes, labels)
 
 
 # Forms
@@ -156,6 +162,7 @@ def _open_libsvm(path: Path, allowed: int) -> tuple[StoredArray, Floats]:
     """Return the CSR matrix of a LIBSVM file and its labels, if they take at most these bytes."""
     from sklearn.datasets import load_svmlight_file
 
+    # each number stands behind a colon
     n_values = 0
     with path.open("rb") as file:
         while part := file.read(READ_BYTES):
@@ -220,9 +227,10 @@ def _which(found: list[str], dataset: str | None, path: Path) -> str:
         return "X"
     if dataset is None and len(found) == 1:
         return found[0]
-    if dataset not in found:
-        given = "there are several"
-        if dataset:
-            given = f"none is called {dataset!r}"
-        raise NoTableError(f"{path} holds {', '.join(found)}; {given}. Name one with --dataset.")
-    return dataset
+    if dataset in found:
+        return dataset
+
+    wrong = "there are several"
+    if dataset:
+        wrong = f"none is called {dataset!r}"
+    raise NoTableError(f"{path} holds {', '.join(found)}; {wrong}. Name one with --dataset.")

@@ -49,15 +49,17 @@ def find_positions(known: Sequence[Value], values: Sequence[object]) -> list[int
     1, 1.0 and True are one value, and "1" is looked for as 1 if it is not known itself. A mark
     such as "NA" that is no known value is a gap.
     """
+    # of several values with the same other form the first counts
     exact = {value: i for i, value in enumerate(known)}
     others = {_other_form(value): i for value, i in reversed(exact.items())}
 
-    # a mark of a gap, if no value is written so, is a gap
     positions = []
     for value in map(plain, values):
         position = exact.get(value, others.get(value))
-        if position is None:
-            position = GAP if is_program_mark(value) else UNKNOWN
+        if position is None and is_program_mark(value):
+            position = GAP
+        elif position is None:
+            position = UNKNOWN
         positions.append(position)
     return positions
 
@@ -68,12 +70,15 @@ def _other_form(value: Value) -> Value | None:
         return _from_text(value)
     if isinstance(value, bool):
         return str(value)
+
+    # whole numbers without a decimal point
     if value == value // 1 and abs(value) < 2**63:
         return str(int(value))
     return repr(as_number(value))
 
 
 def _from_text(text: str) -> float | None:
+    """Return the number, or the truth value, that a text is; None if it is neither."""
     truth = TRUTH.get(text.strip().lower())
     if truth is not None:
         return truth

@@ -51,11 +51,14 @@ class Codes:
     def shown(self) -> list[list[int] | None]:
         """For each category the positions of values with a column, −1 for the gap; else None."""
         columns = self.schema.columns
-        n_categories = sum(column.kind == "category" for column in columns)
-        most = max(2, min(FEW_VALUES, MOST_COLUMNS // max(1, n_categories)))
-        return [
-            _choose_shown(column, most) if column.kind == "category" else None for column in columns
-        ]
+        is_category = [column.kind == "category" for column in columns]
+        share = MOST_COLUMNS // max(1, sum(is_category))
+        most = max(2, min(FEW_VALUES, share))
+
+        shown: list[list[int] | None] = [None] * len(columns)
+        for j in np.flatnonzero(is_category):
+            shown[j] = _choose_shown(columns[j], most)
+        return shown
 
     @cached_property
     def many_valued(self) -> list[int]:
@@ -64,8 +67,9 @@ class Codes:
         for j, shown in enumerate(self.shown):
             if shown is None:
                 continue
-            values_shown = [position for position in shown if position != GAP]
-            if len(values_shown) < len(self.schema.columns[j].values):
+            n_values = len(self.schema.columns[j].values)
+            n_shown = sum(position != GAP for position in shown)
+            if n_shown < n_values:
                 positions.append(j)
         return positions
 
@@ -74,8 +78,12 @@ class Codes:
         """For each number that a row becomes, the column of the table that it comes from."""
         if not self.schema.columns:
             return np.arange(self.schema.width)
-        no_rows = np.empty(0)
-        widths = [len(self._encode_column(j, no_rows, m)) for j, m in enumerate(self.means)]
+
+        # the numbers that a column without rows becomes
+        widths = []
+        for j, means in enumerate(self.means):
+            numbers = self._encode_column(j, np.empty(0), means)
+            widths.append(len(numbers))
         return np.repeat(np.arange(len(widths)), widths)
 
     @cached_property
@@ -85,55 +93,66 @@ class Codes:
         for j, column in enumerate(self.schema.columns):
             if not (column.gaps and column.used):
                 continue
-            first = int(np.searchsorted(self.origins, j))
-            # a category begins with its gap, a number has it behind its value
-            if column.kind != "category":
-                first += 1
 
-            positions.append(first)
+            # a category begins with its gap, a number has it behind its value
+            position = int(np.searchsorted(self.origins, j))
+            if column.kind != "category":
+                position += 1
+            positions.append(position)
         return np.array(positions, dtype=np.intp)
 
     # Encoding
 
     def __call__(self, X: Table, start: int = 0, missing: str = "fill") -> Table:
         """Return the rows of a table as numbers, shape (n, Σ columns of each)."""
+        if not self.schema.columns:
+            return self._fill_gaps(X, start, missing)
+
+        # means of each row; the last two are those of unknown values, −2, and of gaps, −1
+        columns = self.schema.read(X, missing, start)
+        row_means: list[Floats | None] = [None] * len(columns)
+        for j, means in enumerate(self.means):
+            if means is not None:
+                row_means[j] = means[columns[j]]
+        return self.encode(columns, row_means)
+
+    def _fill_gaps(self, X: Table, start: int, missing: str) -> Table:
+        """Return a table of numbers alone, with medians for its gaps if they may be filled."""
+        table = X
         dtype = getattr(X, "dtype", None)
         is_text = getattr(dtype, "kind", "") == "O"  # PyTorch's types have no kind
-        if not self.schema.columns:
-            table = X
-            if is_frame(X) or is_text:
-                table = np.stack(self.schema.read(X, missing, start), axis=1)
-            medians = self.schema.medians if missing == "fill" else None
-            return _fill_array(table, medians, start)
+        if is_frame(X) or is_text:
+            columns = self.schema.read(X, missing, start)
+            table = np.stack(columns, axis=1)
 
-        # the last two means are those of unknown values, −2, and of gaps, −1
-        columns = self.schema.read(X, missing, start)
-        row_means: list[Floats | None] = []
-        for positions, means in zip(columns, self.means, strict=True):
-            row_means.append(None if means is None else means[positions])
-        return self.encode(columns, row_means)
+        medians = None
+        if missing == "fill":
+            medians = self.schema.medians
+        return _fill_array(table, medians, start)
 
     def encode(self, columns: Sequence[Cells], row_means: Sequence[Floats | None]) -> Floats:
         """Return columns that were read, and means of targets for each row, as one table."""
         parts: list[Cells] = []
-        for j, (values, means) in enumerate(zip(columns, row_means, strict=True)):
-            parts += self._encode_column(j, values, means)
-        return np.column_stack(parts).astype(np.float64, copy=False)
+        for j, values in enumerate(columns):
+            parts += self._encode_column(j, values, row_means[j])
+        table = np.column_stack(parts)
+        return table.astype(np.float64, copy=False)
 
     def _encode_column(self, j: int, values: Cells, means: Floats | None) -> list[Cells]:
         """Return the numbers that a column becomes, each of shape (n,)."""
-        if not self.schema.columns[j].used:
+        column = self.schema.columns[j]
+        if not column.used:
             return []
 
         shown = self.shown[j]
+        if shown is None:
+            return _encode_numbers(column, values)
 
         # a category: a column for each value shown, and the means
-        if shown is not None:
-            parts: list[Cells] = [values == position for position in shown]
-            if means is not None:
-                parts += list(means.T)
-            return parts
-        return _encode_numbers(self.schema.columns[j], values)
+        parts: list[Cells] = [values == position for position in shown]
+        if means is not None:
+            parts += list(means.T)
+        return parts
 
     def code_lazily(self, X: Table, missing: str = "fill") -> Table:
         """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
@@ -152,14 +171,16 @@ class Codes:
 
 def _choose_shown(column: Column, most: int) -> list[int]:
     """Return the positions of the values of a category that get a column, the gap first."""
-    by_count = np.argsort(-np.array(column.counts), kind="stable")
-    frequent: list[int] = np.sort(by_count[:most]).tolist()
+    counts = np.array(column.counts)
+    by_count = np.argsort(-counts, kind="stable")
+    frequent: list[int] = sorted(by_count[:most].tolist())
     if column.gaps:
         return [GAP, *frequent]
     return frequent
 
 
 def _encode_numbers(column: Column, values: Cells) -> list[Cells]:
+    """Return numbers with the median in gaps, an indicator of gaps, and the cycles of dates."""
     gaps = np.isnan(values)
     filled = np.where(gaps, column.median, values)
     parts: list[Cells] = [filled * column.scale]
@@ -198,16 +219,32 @@ class TrainingCodes:
         weights: Floats | None,
     ) -> TrainingCodes:
         """Compute means of Y, (n, t), for the categories whose `positions`, (n,), are given."""
+        if Y is None or not positions:
+            return cls(Codes.of(schema), {})
+
+        # for later rows the means of all rows, for these the means of other folds
         means: list[Floats | None] = [None] * len(schema.columns)
         row_means: dict[int, Floats] = {}
-
-        if Y is not None and positions:
-            Y = leading_targets(Y)
-            for j, of_column in positions.items():
-                n_values = len(schema.columns[j].values)
-                means[j] = target_means(of_column, n_values, Y, weights)
-                row_means[j] = out_of_fold_means(of_column, n_values, Y, weights)
+        Y = leading_targets(Y)
+        for j, of_column in positions.items():
+            n_values = len(schema.columns[j].values)
+            means[j] = target_means(of_column, n_values, Y, weights)
+            row_means[j] = out_of_fold_means(of_column, n_values, Y, weights)
         return cls(Codes(schema, tuple(means)), row_means)
+
+    @classmethod
+    def of_parts(
+        cls,
+        schema: Schema,
+        parts: Sequence[Sequence[Indices]],
+        Y: Floats,
+        weights: Floats | None,
+    ) -> TrainingCodes:
+        """Compute means of Y, (n, t), from what a `PositionReader` found in parts of a table."""
+        many_valued = Codes.of(schema).many_valued
+        columns = [np.concatenate(of_parts) for of_parts in zip(*parts, strict=True)]
+        positions = dict(zip(many_valued, columns, strict=True))
+        return cls.of(schema, positions, Y, weights)
 
     @classmethod
     def of_lazy(
@@ -221,34 +258,40 @@ class TrainingCodes:
         if Y is None or not codes.many_valued:
             return cls(codes, {}), []
 
-        # positions from all parts, one after the other
+        # one column of a part has as many rows as the part
         parts = compute_parts(X, PositionReader(codes))
         lengths = [len(part[0]) for part in parts]
         refuse_unequal(sum(lengths), len(Y))
-
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        positions = dict(zip(codes.many_valued, columns, strict=True))
-        return cls.of(schema, positions, Y, weights), lengths
+        return cls.of_parts(schema, parts, Y, weights), lengths
 
     def encode(self, columns: Sequence[Cells], start: int = 0) -> Floats:
         """Return rows that were read, the first of them the training row `start`, as numbers."""
         n = max(map(len, columns))  # columns that are not used have no rows
-        here = self._rows_from(start, n)
-        return self.codes.encode(columns, [here.get(j) for j in range(len(columns))])
+        here = self._take_means(start, n)
+        row_means = [here.get(j) for j in range(len(columns))]
+        return self.codes.encode(columns, row_means)
 
-    def _rows_from(self, start: int, n: int) -> dict[int, Floats]:
-        return {j: means[start : start + n] for j, means in self.row_means.items()}
+    def _take_means(self, start: int, n: int) -> dict[int, Floats]:
+        """Return the means of n training rows, from the row `start` on."""
+        rows = slice(start, start + n)
+        return {j: means[rows] for j, means in self.row_means.items()}
 
     def encode_table(self, X: Table, start: int = 0, missing: str = "fill") -> Floats:
         """Return a part of the training table, from the row `start` on, as numbers."""
-        return self.encode(self.codes.schema.read(X, missing, start), start)
+        columns = self.codes.schema.read(X, missing, start)
+        return self.encode(columns, start)
 
     def code_lazily(self, X: Table, lengths: Sequence[int], missing: str) -> Table:
         """Return the training table as a lazy array of numbers; a task gets its rows' means."""
         if not self.row_means:
             return self.codes.code_lazily(X, missing)
-        starts = np.cumsum([0, *lengths[:-1]])
-        of_parts = [self._rows_from(start, n) for start, n in zip(starts, lengths, strict=True)]
+
+        # the means of the rows of each part
+        of_parts = []
+        start = 0
+        for n in lengths:
+            of_parts.append(self._take_means(start, n))
+            start += n
         width = len(self.codes.origins)
         return code_parts(X, _code_training_part, lengths, width, of_parts, self.codes, missing)
 
@@ -280,9 +323,11 @@ def _fill_array(X: Table, medians: Floats | None, start: int) -> Table:
     """Return an array of any namespace with medians for NaN; refuse codes for "no data"."""
     sizes = column_sizes(arrays.as_float(X))
     refuse_far(X, sizes, start)
-    if medians is None or not np.isnan(sizes).any():
+    has_gaps = np.isnan(sizes).any()
+    if medians is None or not has_gaps:
         return X
 
+    # stored numbers alone may be gaps
     if arrays.is_sparse(X):
         filled = X.tocsr(copy=True)
         gaps = np.isnan(filled.data)
@@ -290,7 +335,8 @@ def _fill_array(X: Table, medians: Floats | None, start: int) -> Table:
         return filled
 
     xp = arrays.namespace(X)
-    return xp.where(xp.isnan(X), arrays.like(medians, X), X)
+    filling = arrays.like(medians, X)
+    return xp.where(xp.isnan(X), filling, X)
 
 
 def refuse_far(X: Array, sizes: Floats, start: int, usual: float = 0.0) -> None:
@@ -302,6 +348,7 @@ def refuse_far(X: Array, sizes: Floats, start: int, usual: float = 0.0) -> None:
 
     # the row of the largest number
     dense = arrays.dense(X[:, j : j + 1])
-    column = np.nan_to_num(arrays.floats_on_host(dense)[:, 0])
-    row = int(np.argmax(np.abs(column)))
+    column = arrays.floats_on_host(dense)[:, 0]
+    sizes_of_column = np.abs(np.nan_to_num(column))
+    row = int(np.argmax(sizes_of_column))
     raise ValueError(say_far(str(j), float(column[row]), start + row))

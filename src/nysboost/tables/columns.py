@@ -81,8 +81,8 @@ class Column:
         in_range = self.usual == 0 or 1 / EXTREME <= self.usual <= EXTREME
         if in_range:
             return 1.0
-        exponent = np.frexp(self.usual)[1].clip(-1020, 1020)
-        return float(np.exp2(-exponent))
+        _, exponent = np.frexp(self.usual)
+        return float(np.exp2(-exponent.clip(-1020, 1020)))
 
     def describe(self) -> str:
         """Return its name, and how many values and gaps it has."""
@@ -121,13 +121,16 @@ class Column:
             gaps = np.isnan(found)
             self._refuse_far(found, start)
 
+        # gaps are there in every kind of column
         first_gap = first_of(gaps)
         if missing != "fill" and first_gap is not None:
+            n_gaps = int(gaps.sum())
             where = f", first in row {start + first_gap}"
-            raise ValueError(say_gaps(self.name, int(gaps.sum()), where))
+            raise ValueError(say_gaps(self.name, n_gaps, where))
         return found
 
     def _refuse_far(self, numbers: Floats, start: int) -> None:
+        """Refuse infinity and, among numbers, a code for "no data"."""
         far = np.isinf(numbers)
         if self.kind == "number":
             far = is_far(np.abs(numbers), self.usual)
@@ -136,6 +139,7 @@ class Column:
             raise ValueError(say_far(self.name, numbers[row], start + row))
 
     def _read_numbers(self, cells: RawColumn, start: int) -> Floats:
+        """Return numbers, NaN in gaps, or refuse values of another kind."""
         # values that are not numbers yet, or numbers of some kind
         if cells.values is not None:
             numbers, is_other = numbers_as(self.kind, cells.values, self.form)
@@ -157,37 +161,43 @@ class Column:
         """Return which numbers of another table are of this column's kind, shape (n,)."""
         if self.kind == "boolean" and cells.kind == "number":
             return np.isin(cells.data, (0, 1))
-        same = self.kind == cells.kind or (self.kind == "number" and cells.kind == "boolean")
-        return np.full(len(cells.data), same)
+        accepted = {self.kind}
+        if self.kind == "number":
+            accepted.add("boolean")
+        return np.full(len(cells.data), cells.kind in accepted)
 
     def _show(self, cells: RawColumn, row: int) -> str:
+        """Return the value of a row, or its kind, as a sentence has it."""
         if cells.values is not None:
-            return f"{cells.values[cells.data[row]]!r:.60}"
+            value = cells.values[cells.data[row]]
+            return f"{value!r:.60}"
         if self.kind == "boolean" and cells.kind == "number":
             return f"{cells.data[row]:g}"
         return f"a {cells.kind}"
 
     def _read_positions(self, cells: RawColumn, missing: str, start: int) -> Indices:
+        """Return the position of each value among the fitted ones."""
         # numbers may stand for categories
         if cells.values is None:
             cells = _as_values(cells)
-        known = cells.values or ()
-        positions = find_positions(self.values, known)
-        found: Indices = np.array([*positions, GAP])[cells.data]
+        values = cells.values or ()
+        positions = find_positions(self.values, values)
+        positions_and_gap = np.array([*positions, GAP])
+        found: Indices = positions_and_gap[cells.data]
 
         row = first_of(found == UNKNOWN)
         if missing == "raise" and row is not None:
             raise ValueError(
-                f"Column {self.name!r} has the value {known[cells.data[row]]!r:.60} in row "
+                f"Column {self.name!r} has the value {self._show(cells, row)} in row "
                 f'{start + row}, which was not there in fitting and which missing="raise" refuses.'
             )
 
         # categories that are all unknown may be another column's
-        there = found != GAP
-        if there.sum() >= MANY_UNKNOWN and (found[there] == UNKNOWN).all():
+        there = found[found != GAP]
+        if len(there) >= MANY_UNKNOWN and (there == UNKNOWN).all():
             warnings.warn(
                 f"Column {self.name!r} has no value that was there in fitting: it has "
-                f"{_list_some(known)}, and was fitted with {_list_some(self.values)}. Other "
+                f"{_list_some(values)}, and was fitted with {_list_some(self.values)}. Other "
                 "columns alone make the prediction.",
                 stacklevel=2,
             )
@@ -197,7 +207,10 @@ class Column:
 def _as_values(cells: RawColumn) -> RawColumn:
     """Return a column of numbers as one of values."""
     to_value = VALUES.get(cells.kind, float)
-    values = [number if np.isnan(number) else to_value(number) for number in cells.data.tolist()]
+    numbers: list[float] = cells.data.tolist()
+    values: list[Hashable] = list(numbers)
+    for row in np.flatnonzero(~cells.gaps):
+        values[row] = to_value(numbers[row])
     return RawColumn.of(cells.name, cells.kind, values)
 
 
@@ -234,7 +247,9 @@ def say_gaps(name: str, count: int, first: str = "") -> str:
 
 def say_far(name: str, value: float, row: int | None = None) -> str:
     """Return the sentence about a number that is too large."""
-    at = "" if row is None else f" in row {row}"
+    at = ""
+    if row is not None:
+        at = f" in row {row}"
     if not np.isfinite(value):
         return (
             f"Column {name!r} contains infinity ({value}), or a number too large for floating "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -68,8 +68,10 @@ class CsvFile:
         import pyarrow as pa
 
         for batch in self._text(columns, block):
-            cells = zip(batch.schema.names, batch.columns, strict=True)
-            yield pa.table({name: self.convert(name, column) for name, column in cells})
+            cells = {}
+            for name, text in zip(batch.schema.names, batch.columns, strict=True):
+                cells[name] = self.convert(name, text)
+            yield pa.table(cells)
 
     def convert(self, name: str, text: pa.Array) -> pa.Array:
         """Return an Arrow column of text as what it is: numbers, text, a category."""
@@ -82,6 +84,7 @@ class CsvFile:
         return text
 
     def _convert_numbers(self, name: str, text: pa.Array) -> pa.Array:
+        """Return text as whole numbers where they are exact, else as floats."""
         if name in self.exact:
             whole = self.writing.whole_numbers(text)
             if whole is not None:
@@ -104,11 +107,11 @@ class CsvFile:
         if len(self.names) == 1:
             batches = _without_last_blanks(batches)
 
-        # an open quotation mark makes one cell of several lines
         try:
             for batch in batches:
-                has_lines = [pc.any(pc.match_substring(cells, "\n")).as_py() for cells in batch]
-                if any(has_lines):
+                # an open quotation mark makes one cell of several lines
+                breaks = (pc.match_substring(cells, "\n") for cells in batch)
+                if any(pc.any(is_break).as_py() for is_break in breaks):
                     self.refuse_open_quote()
                 if batch.num_rows:
                     yield batch
@@ -118,6 +121,7 @@ class CsvFile:
     def _arrow_batches(
         self, columns: Sequence[str] | None, block: bytes | None
     ) -> Iterator[pa.RecordBatch]:
+        """Read rows by Arrow, all cells as text."""
         import pyarrow as pa
         import pyarrow.csv as arrow
 
@@ -137,25 +141,33 @@ class CsvFile:
         )
 
         # all as text, which `convert` turns into what it is
+        if columns is None:
+            columns = self.names
         conversion = arrow.ConvertOptions(
-            column_types={name: pa.string() for name in self.names},
-            include_columns=None if columns is None else list(columns),
+            column_types=dict.fromkeys(self.names, pa.string()),
+            include_columns=list(columns),
             null_values=[""],
             strings_can_be_null=one_column,
             quoted_strings_can_be_null=False,
         )
 
-        stream: BinaryIO = io.BytesIO(block) if block else text_format.open_unpacked(self.path)
+        stream: BinaryIO
+        if block:
+            stream = io.BytesIO(block)
+        else:
+            stream = text_format.open_unpacked(self.path)
         with stream:
             yield from arrow.open_csv(stream, reading, parsing, conversion)
 
     def _rows(self, *, strict: bool = False) -> Iterator[Row]:
         """Read the file again by Python, which knows the lines."""
+        writing = self.writing
         stream = text_format.open_unpacked(self.path)
-        encoding = self.writing.encoding
-        with io.TextIOWrapper(stream, encoding, errors="replace", newline="") as text:
-            rows = text_format.read_rows(text, self.writing.separator, strict=strict)
-            yield from (row for row in rows if row[1] > self.header)
+        with io.TextIOWrapper(stream, writing.encoding, errors="replace", newline="") as text:
+            for row in text_format.read_rows(text, writing.separator, strict=strict):
+                _, end, _ = row
+                if end > self.header:
+                    yield row
 
     # Recognising
 
@@ -169,30 +181,36 @@ class CsvFile:
             cells = first.column(name)
             unit = units[name]
             numbers = self.writing.numbers(cells, unit)
-            if numbers is None:
-                # what is wrong is told when it is read
-                is_numbers = self._should_be_numbers(cells, unit)
-            else:
-                is_numbers = numbers.null_count < len(numbers)
 
-            if is_numbers:
+            # what is wrong in a column of numbers is told when it is read
+            if numbers is None:
+                if self._should_be_numbers(cells, unit):
+                    self.numbers[name] = unit
+                continue
+
+            # numbers, unless all are gaps
+            if numbers.null_count < len(numbers):
                 self.numbers[name] = unit
-            if is_numbers and unit and numbers is not None:
-                self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
+                if unit:
+                    self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
 
     def _should_be_numbers(self, cells: pa.Array, unit: str) -> bool:
         """Return whether a column with a cell that is no number was meant to have numbers."""
         import pyarrow.compute as pc
 
+        # most of its different values are numbers
         there = self.writing.in_usual_form(cells, unit).drop_null()
         found = pc.value_counts(there)[:LOOKED_AT]
         values = found.field("values").to_pylist()
-        kind, _, _ = kind_of(values, np.array(found.field("counts")))
+        counts = np.array(found.field("counts"))
+        kind, _, _ = kind_of(values, counts)
         if kind == "numbers, but":
             return True
 
         # numbers with the other decimal mark are numbers, too
-        other_mark = "," if self.writing.decimal == "." else "."
+        other_mark = ","
+        if self.writing.decimal == ",":
+            other_mark = "."
         other = replace(self.writing, decimal=other_mark, thousands="")
         return other.numbers(cells) is not None
 
@@ -206,9 +224,8 @@ class CsvFile:
             marks = sorted(mark for mark in found if not is_program_mark(mark))
             if marks:
                 said = ", ".join(map(repr, marks))
-                self.notes.append(
-                    f"Column {name!r} has numbers and {said}, taken as missing values."
-                )
+                note = f"Column {name!r} has numbers and {said}, taken as missing values."
+                self.notes.append(note)
 
     # Sentences
 
@@ -263,7 +280,8 @@ class CsvFile:
                 continue
 
             text = in_usual_form(row[j], self.numbers[name])
-            if not pattern.fullmatch(text) and text.lower() not in NUMBER_MARKS:
+            is_mark = text.lower() in NUMBER_MARKS
+            if not is_mark and not pattern.fullmatch(text):
                 return line, row[j]
         return "?", "a value"
 
@@ -308,37 +326,45 @@ class Beginning:
 
 
 def open_csv(
-    path: Path, writing: TextFormat, schema: Schema | None = None, categories: Sequence[str] = ()
+    path: Path,
+    writing: TextFormat,
+    schema: Schema | None = None,
+    categories: Sequence[str] = (),
 ) -> CsvFile:
     """Open a text file of a table; what is empty in `writing` is recognised."""
     text, encoding = text_format.decode_beginning(path, writing.encoding)
     if not text.strip():
         raise TableError(f"{path} is empty.")
 
-    # how it is written
-    told = re.match(r'"?sep=(.)"?\r?\n', text)  # which Excel writes
+    # how it is written; Excel says which separator it takes
+    told = re.match(r'"?sep=(.)"?\r?\n', text)
     separator = writing.separator
-    if not separator:
-        separator = told[1] if told else text_format.find_separator(text)
+    if not separator and told:
+        separator = told[1]
+    elif not separator:
+        separator = text_format.find_separator(text)
     beginning = _read_beginning(text, separator, skip_first=told is not None)
     units = [find_unit(column) for column in beginning.columns]
     writing = replace(writing, separator=separator, encoding=encoding)
     writing = text_format.find_decimal(beginning.columns, units, writing, schema)
 
-    # what its columns are called
+    # whether the first row has names: text, 0, 1, … or all that a model knows
     known = set()
     if schema is not None and schema.named:
         known = {column.name for column in schema.columns}
-    cells = [cell if cell in known else cell.strip() for cell in beginning.first]
+    cells = _strip_names(beginning.first, known)
     has_text = any(cell and _is_text(cell, writing) for cell in cells)
-    named = has_text or _are_counted(cells) or (bool(known) and known <= set(cells))
-    header = beginning.line if named else beginning.line - 1
+    has_known = bool(known) and known <= set(cells)
+    named = has_text or has_known or _are_counted(cells)
 
-    index: list[str] = []
+    # without names it is a row like any other
+    header = beginning.line - 1
     titles = [""] * len(cells)
+    index: list[str] = []
     if named:
-        index = find_index(cells, beginning.columns[0], known)
+        header = beginning.line
         titles = cells
+        index = find_index(cells, beginning.columns[0], known)
     file = CsvFile(
         path,
         writing,
@@ -348,6 +374,8 @@ def open_csv(
         keeps_marks=schema is not None,
         index=index,
     )
+
+    # what is wrong with it
     if beginning.has_lines_in_cells():
         file.refuse_open_quote()
     check_names(file.names, path)
@@ -368,9 +396,11 @@ def open_csv(
 
     # which columns are numbers; all others are text
     if schema is None:
-        file.infer(dict(zip(file.names, units, strict=True)))
+        unit_of = dict(zip(file.names, units, strict=True))
+        file.infer(unit_of)
     elif schema.named:
-        file.numbers = {c.name: c.form for c in schema.columns if c.kind in ("number", "id")}
+        numeric = [column for column in schema.columns if column.kind in ("number", "id")]
+        file.numbers = {column.name: column.form for column in numeric}
     else:
         file.numbers = dict.fromkeys(file.names, "")
     file.note_marks(beginning.columns)
@@ -378,13 +408,16 @@ def open_csv(
 
 
 def _read_beginning(text: str, separator: str, *, skip_first: bool) -> Beginning:
-    rows = text_format.read_rows(io.StringIO(text, newline=""), separator)
+    """Return the rows at the beginning of a file, but for what Excel says of its separator."""
+    lines = io.StringIO(text, newline="")
+    rows = text_format.read_rows(lines, separator)
     found = [(end, row) for _, end, row in rows if row]
-
     if skip_first:
         found = found[1:]
+
+    # the last row may be cut
     if len(found) > 2 and len(text) >= text_format.HEAD_BYTES:
-        found = found[:-1]  # which may be cut
+        found = found[:-1]
 
     # cells by columns
     (line, first), *rest = found
@@ -393,6 +426,17 @@ def _read_beginning(text: str, separator: str, *, skip_first: bool) -> Beginning
         for column, cell in zip(columns, row, strict=False):  # rows may differ in length
             column.append(cell)
     return Beginning(first, line, columns, len(rest))
+
+
+def _strip_names(cells: Sequence[str], known: Container[str]) -> list[str]:
+    """Return names of columns without blanks around them, but those that a model knows so."""
+    names = []
+    for cell in cells:
+        if cell in known:
+            names.append(cell)
+        else:
+            names.append(cell.strip())
+    return names
 
 
 def _is_text(cell: str, writing: TextFormat) -> bool:

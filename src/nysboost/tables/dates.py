@@ -82,7 +82,8 @@ def as_span(value: object) -> float | None:
 
     # a time of the day is the time since midnight
     if isinstance(value, dt.time):
-        value = dt.datetime.combine(_EPOCH, value.replace(tzinfo=None)) - _EPOCH
+        local = value.replace(tzinfo=None)
+        value = dt.datetime.combine(_EPOCH, local) - _EPOCH
     if isinstance(value, dt.timedelta):
         return value.total_seconds()
     return None
@@ -152,8 +153,8 @@ def find_order(values: Sequence[object]) -> str:
 
 
 def _all_dates(values: Sequence[object], order: str) -> bool:
-    texts = [str(value) for value in values]
-    return all(as_seconds(to_iso(text, order)) is not None for text in texts)
+    dates = (to_iso(str(value), order) for value in values)
+    return all(as_seconds(date) is not None for date in dates)
 
 
 # Cycles: time of day, weekday and season
@@ -185,7 +186,8 @@ class Cycle:
         since_start = seconds - self.start
         if self.step:
             since_start = np.floor(since_start / self.step) * self.step
-        return np.asarray(np.mod(since_start, self.period) / self.period)
+        since_last = np.mod(since_start, self.period)
+        return np.asarray(since_last / self.period)
 
 
 CYCLES = {

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Floats, Indices
 from nysboost.tables.categories import Value, plain
 from nysboost.tables.columns import Column, is_far, say_far, say_gaps
 from nysboost.tables.dates import choose_cycles, is_local_date
@@ -43,11 +43,13 @@ def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
     ids : "keep" or "drop"
         Whether a column that numbers the rows is used.
     """
+    # the kind; values of which become numbers
     kind, form, numbers = _find_kind(summary)
     marks: tuple[str, ...] = ()
     if summary.counts and kind in READINGS:
         summary, marks = _as_numbers(summary, kind, numbers, missing)
 
+    # what the column is
     if summary.gaps and missing != "fill":
         raise ValueError(say_gaps(summary.name, summary.gaps))
     if kind == "category":
@@ -68,12 +70,11 @@ def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
 def _find_kind(summary: ColumnSummary) -> tuple[str, str, Floats]:
     """Return the kind of a column, how it is written, and its different values as numbers."""
     values = list(summary.counts)
-    to_find = summary.kind == "object" or (summary.kind == "category" and not values)
-    if not to_find:
+    is_empty_category = summary.kind == "category" and not values
+    if summary.kind != "object" and not is_empty_category:
         return summary.kind, "", np.empty(0)
 
-    counts = np.array(list(summary.counts.values()), dtype=np.intp)
-    kind, form, numbers = kind_of(values, counts)
+    kind, form, numbers = kind_of(values, _rows_of_values(summary))
     if kind != "numbers, but" and not summary.sampled:
         return kind, form, numbers
 
@@ -94,9 +95,10 @@ def _as_numbers(
     summary: ColumnSummary, kind: str, numbers: Floats, missing: str
 ) -> tuple[ColumnSummary, tuple[str, ...]]:
     """Return the summary with values as numbers, and what marked gaps among them."""
-    counts = np.array(list(summary.counts.values()), dtype=np.intp)
-    read = ColumnSummary.at(RawColumn(summary.name, kind, np.repeat(numbers, counts)))
+    of_rows = np.repeat(numbers, _rows_of_values(summary))
+    read = ColumnSummary.at(RawColumn(summary.name, kind, of_rows))
 
+    # what became NaN marks a gap
     pairs = zip(summary.counts, numbers, strict=True)
     marks = sorted(str(value) for value, number in pairs if np.isnan(number))
     if marks and missing == "fill":
@@ -105,10 +107,17 @@ def _as_numbers(
             f"{', '.join(map(repr, marks))}: these are taken as missing values.",
             stacklevel=2,
         )
-    return read + replace(summary, counts=Counter()), tuple(marks)
+    rest = replace(summary, counts=Counter())
+    return read + rest, tuple(marks)
+
+
+def _rows_of_values(summary: ColumnSummary) -> Indices:
+    """Return how many rows have each value."""
+    return np.array(list(summary.counts.values()), dtype=np.intp)
 
 
 def _decide_numbers(summary: ColumnSummary, kind: str) -> Column:
+    """Return a column of numbers, or refuse a code for "no data"."""
     far = summary.far
     is_wrong = kind == "number" and is_far(abs(far), summary.least)
     if not np.isfinite(far) or is_wrong:
@@ -138,6 +147,7 @@ def _leave_out_empty(summary: ColumnSummary) -> Column:
 
 
 def _decide_category(summary: ColumnSummary) -> Column:
+    """Return a column of categories, or of text that hardly repeats."""
     n_rows = summary.counts.total()
     hardly_repeat = len(summary.counts) > max(FEW_FOR_TEXT, n_rows / 2)
     if summary.kind == "object" and hardly_repeat:
@@ -150,14 +160,13 @@ def _decide_category(summary: ColumnSummary) -> Column:
         counts[plain(value)] += count
 
     # numbers before texts
-    values = (
-        *sorted(value for value in counts if not isinstance(value, str)),
-        *sorted(value for value in counts if isinstance(value, str)),
-    )
+    texts = sorted(value for value in counts if isinstance(value, str))
+    numbers = sorted(value for value in counts if not isinstance(value, str))
+    values = (*numbers, *texts)
 
     # values with blanks around them, which ONNX compares as they are
-    texts = [value for value in summary.counts if isinstance(value, str)]
-    padded = [text for text in texts if text != text.strip()]
+    written = [value for value in summary.counts if isinstance(value, str)]
+    padded = [text for text in written if text != text.strip()]
 
     return Column(
         name=summary.name,
@@ -195,10 +204,12 @@ def numbers_rows(summary: ColumnSummary) -> bool:
     """
     sample = summary.sample
     n = len(sample)
-    if n < FEWEST_IDS or summary.repeats or (sample % 1 != 0).any():
+    if n < FEWEST_IDS or summary.repeats:
         return False
 
-    if len(np.unique(sample)) < n:
+    # whole numbers, all of them different
+    fractions = sample % 1
+    if fractions.any() or len(np.unique(sample)) < n:
         return False
 
     # R, and the evidence n²/2R
@@ -220,16 +231,20 @@ def _warn_of_id(summary: ColumnSummary) -> None:
 def _note_on_numbers(summary: ColumnSummary, kind: str) -> str:
     """Return a hint if rows are sorted by a date, or belong to groups that numbers name."""
     sample = summary.sample
+    n = len(sample)
     if kind == "number" and _SAYS_ID.search(summary.name):
-        return _note_on_groups(summary.name, len(np.unique(sample)), len(sample))
+        n_values = len(np.unique(sample))
+        return _note_on_groups(summary.name, n_values, n)
 
-    if kind != "date" or len(sample) < FEWEST_IDS or np.ptp(sample) == 0:
+    # dates that differ
+    if kind != "date" or n < FEWEST_IDS or np.ptp(sample) == 0:
         return ""
 
     # sorted up or down
     steps = np.diff(sample)
-    forward = max(np.mean(steps >= 0), np.mean(steps <= 0))
-    if forward < NEARLY_SORTED:
+    upwards = np.mean(steps >= 0)
+    downwards = np.mean(steps <= 0)
+    if max(upwards, downwards) < NEARLY_SORTED:
         return ""
     return (
         f"The rows are sorted by {summary.name!r}. If the model will predict later rows, hold out "

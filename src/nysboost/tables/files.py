@@ -62,14 +62,16 @@ class ColumnFile:
 
         if columns is None:
             columns = self.names
-
         wanted = list(columns)
+
         try:
+            # files of any form, one after the other
             if isinstance(self.data, list):
                 for file in self.data:
                     yield from file.batches(wanted)
                 return
 
+            # a dataset of Arrow
             for batch in self.data.to_batches(columns=wanted, batch_size=BATCH_ROWS):
                 if batch.num_rows:
                     yield self._as_table(batch, wanted)
@@ -77,6 +79,7 @@ class ColumnFile:
             raise TableError(f"{self.path} cannot be read as a table: {error}.") from error
 
     def _as_table(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
+        """Return rows as a table, with categories as what they are."""
         import pyarrow as pa
 
         cells = dict(zip(names, batch.columns, strict=True))
@@ -136,17 +139,22 @@ def open_table(
         return open_csv(path, writing or TextFormat(), schema, categories)
 
     file = _open_columns(path, form)
-    refuse_unknown(categories, file.names, path)
-    file.categories = categories
+    _name_categories(file, categories)
     return file
+
+
+def _name_categories(file: ColumnFile, categories: Sequence[str]) -> None:
+    """Make columns categories, whatever their values are, or say which are not there."""
+    refuse_unknown(categories, file.names, file.path)
+    file.categories = categories
 
 
 def _find_form(path: Path) -> tuple[str, bool]:
     """Return the ending that says what a file is, and whether it is packed."""
-    suffixes = ["", *(part.lower() for part in path.suffixes)]
-    if suffixes[-1] in PACKINGS:
-        return suffixes[-2], True
-    return suffixes[-1], False
+    form = path.suffix.lower()
+    if form not in PACKINGS:
+        return form, False
+    return path.with_suffix("").suffix.lower(), True
 
 
 def _find_file(path: Path) -> Path:
@@ -178,8 +186,10 @@ def _copy(stream: BinaryIO, name: str) -> Path:
 
     with path.open("rb") as file:
         head = file.read(6).lstrip()
-    endings = (ending for beginning, ending in BEGINNINGS.items() if head.startswith(beginning))
-    return path.rename(path.with_suffix(next(endings, ".csv")))
+    for beginning, ending in BEGINNINGS.items():
+        if head.startswith(beginning):
+            return path.rename(path.with_suffix(ending))
+    return path.rename(path.with_suffix(".csv"))
 
 
 # Parts of one table
@@ -191,23 +201,30 @@ def join_tables(parts: Sequence[pa.Table]) -> pa.Table:
 
     joined = list(parts)
     for name in joined[0].column_names:
-        kinds = {part.schema.field(name).type for part in joined if name in part.column_names}
+        with_column = [part for part in joined if name in part.column_names]
+        kinds = {part.schema.field(name).type for part in with_column}
         if len(kinds) > 1 and pa.string() in kinds:
-            joined = [_cast(part, name, pa.string()) for part in joined]
+            joined = _cast(joined, name, pa.string())
         elif kinds == {pa.int64(), pa.float64()}:
             joined = _as_whole_numbers(joined, name)
 
+    # other types that differ become the wider one
     try:
         return pa.concat_tables(joined, promote_options="permissive").combine_chunks()
     except pa.ArrowTypeError as error:
         raise TableError(f"The files of a folder do not go together: {error}.") from error
 
 
-def _cast(table: pa.Table, name: str, kind: pa.DataType) -> pa.Table:
-    if name not in table.column_names:
-        return table
-    at = table.schema.get_field_index(name)
-    return table.set_column(at, name, table.column(name).cast(kind))
+def _cast(parts: Sequence[pa.Table], name: str, kind: pa.DataType) -> list[pa.Table]:
+    """Return tables with a column in another type, where they have it."""
+    tables = []
+    for table in parts:
+        at = table.schema.get_field_index(name)
+        if at >= 0:
+            column = table.column(at).cast(kind)
+            table = table.set_column(at, name, column)
+        tables.append(table)
+    return tables
 
 
 def _as_whole_numbers(parts: Sequence[pa.Table], name: str) -> list[pa.Table]:
@@ -215,9 +232,9 @@ def _as_whole_numbers(parts: Sequence[pa.Table], name: str) -> list[pa.Table]:
     import pyarrow as pa
 
     try:
-        return [_cast(part, name, pa.int64()) for part in parts]
+        return _cast(parts, name, pa.int64())
     except pa.ArrowInvalid:
-        return [_cast(part, name, pa.float64()) for part in parts]
+        return _cast(parts, name, pa.float64())
 
 
 def without_index(file: TableFile) -> tuple[str, ...]:
@@ -231,31 +248,33 @@ def without_index(file: TableFile) -> tuple[str, ...]:
 
 
 def _open_folder(
-    path: Path, writing: TextFormat | None, schema: Schema | None, categories: Sequence[str]
+    path: Path,
+    writing: TextFormat | None,
+    schema: Schema | None,
+    categories: Sequence[str],
 ) -> ColumnFile:
     """Return the files of a folder, in the order of their names, as one table."""
+    # other files are notes and logs
+    tables = [part for part in sorted(path.iterdir()) if part.suffix.lower() in IN_FOLDERS]
     if any(path.rglob("*.parquet")):
         file = _open_dataset(path, "Parquet")
-        refuse_unknown(categories, file.names, path)
-        file.categories = categories
-        unread = [
-            part.name
-            for part in sorted(path.iterdir())
-            if part.suffix.lower() in IN_FOLDERS and part.suffix.lower() != ".parquet"
-        ]
+        _name_categories(file, categories)
+        unread = [part.name for part in tables if part.suffix.lower() != ".parquet"]
         if unread:
             said = f"Only the Parquet files of {path} are read, and not {', '.join(unread)}."
             file.notes.append(said)
         return file
 
-    # other files are notes and logs; names that begin with . or _ are those of programs
-    tables = [part for part in sorted(path.iterdir()) if part.suffix.lower() in IN_FOLDERS]
+    # names that begin with . or _ are those of programs
     paths = [part for part in tables if not _is_of_program(part.relative_to(path))]
     if not paths:
         raise NoTableError(f"The folder {path} holds no tables: {FORMS} are read.")
-    files = [
-        open_table(part, writing=writing, schema=schema, categories=categories) for part in paths
-    ]
+    files = []
+    for part in paths:
+        opened = open_table(part, writing=writing, schema=schema, categories=categories)
+        files.append(opened)
+
+    # together they are one table
     _refuse_different_columns(files)
     _refuse_different_units(files)
     notes = list(chain.from_iterable(file.notes for file in files))
@@ -263,6 +282,7 @@ def _open_folder(
 
 
 def _refuse_different_columns(files: Sequence[TableFile]) -> None:
+    """Refuse files that lack a column of the first."""
     first = files[0]
     for file in files:
         lacking = set(without_index(first)) - set(file.names)
@@ -272,9 +292,12 @@ def _refuse_different_columns(files: Sequence[TableFile]) -> None:
 
 
 def _refuse_different_units(files: Sequence[TableFile]) -> None:
+    """Refuse text files that write a column of numbers in several units."""
     units: dict[str, tuple[str, Path]] = {}
     for file in files:
-        for name, unit in getattr(file, "numbers", {}).items():
+        if not isinstance(file, CsvFile):
+            continue
+        for name, unit in file.numbers.items():
             other, where = units.setdefault(name, (unit, file.path))
             if other != unit:
                 raise TableError(
@@ -300,14 +323,14 @@ def _open_columns(path: Path, form: str) -> ColumnFile:
 
 
 def _in_memory(path: Path, table: pa.Table, notes: list[str]) -> ColumnFile:
+    """Return an Arrow table, without an index that it may have."""
     import pyarrow.dataset as arrow
 
-    names = tuple(table.column_names)
-    index = find_index(names, table.column(0).to_pylist())
-    names = tuple(name for name in names if name not in index)
-    return ColumnFile(
-        path, arrow.dataset(table), names, notes + note_index(path, index), len(table)
-    )
+    first = table.column(0).to_pylist()
+    index = find_index(table.column_names, first)
+    names = tuple(name for name in table.column_names if name not in index)
+    all_notes = notes + note_index(path, index)
+    return ColumnFile(path, arrow.dataset(table), names, all_notes, len(table))
 
 
 def _open_dataset(path: Path, form: str) -> ColumnFile:
@@ -328,11 +351,13 @@ def _open_dataset(path: Path, form: str) -> ColumnFile:
 
     # an index that pandas describes, or that has come from a text file
     written = data.schema.names
-    described = json.loads((data.schema.metadata or {}).get(b"pandas", b"{}"))
+    metadata = data.schema.metadata or {}
+    described = json.loads(metadata.get(b"pandas", b"{}"))
     of_pandas = ("__index_level_0__", *described.get("index_columns", ()))
     index = [name for name in written if name in of_pandas]
     if not index and written and written[0] in INDEX:
-        index = find_index(written, data.to_table(columns=written[:1]).column(0).to_pylist())
+        first = data.to_table(columns=written[:1]).column(0)
+        index = find_index(written, first.to_pylist())
 
     names = tuple(name for name in written if name not in index)
     if not names:  # an index is all there is
@@ -341,6 +366,7 @@ def _open_dataset(path: Path, form: str) -> ColumnFile:
 
 
 def _make_dataset(path: Path, form: str) -> arrow.Dataset:
+    """Return a file of Arrow, or all Parquet files below a folder, with the columns of all."""
     import pyarrow as pa
     import pyarrow.dataset as arrow
 
@@ -355,7 +381,8 @@ def _make_dataset(path: Path, form: str) -> arrow.Dataset:
     data = arrow.dataset(sources or path, **how)
 
     # files may lack columns, have others, or numbers of another type
-    schemas = [data.schema, *(part.physical_schema for part in data.get_fragments())]
+    schemas = [data.schema]
+    schemas += [fragment.physical_schema for fragment in data.get_fragments()]
     unified = pa.unify_schemas(schemas, promote_options="permissive")
     return arrow.dataset(sources, schema=unified, **how)
 

@@ -45,17 +45,18 @@ class RawColumn:
         """Give each value a position; 1, 1.0 and Decimal(1) are one value."""
         seen: dict[Hashable, int] = {}
         try:
-            numbers = [seen.setdefault(cell, len(seen)) for cell in cells]
+            found = [seen.setdefault(cell, len(seen)) for cell in cells]
         except TypeError as error:
             raise ValueError(_say_unhashable(name, cells)) from error
         if any(isinstance(value, complex | np.complexfloating) for value in seen):
             raise ValueError(f"Complex data not supported: column {name!r}. Pass real numbers.")
 
         # gaps lose their position, and later values move up
-        there = np.array([not is_gap(value) for value in seen], dtype=bool)
-        positions = np.where(there, np.cumsum(there) - 1, -1)
-        data = positions[np.array(numbers, dtype=np.intp)]
-        return cls(name, kind, data, list(compress(seen, there)))
+        is_value = np.array([not is_gap(value) for value in seen], dtype=bool)
+        positions = np.where(is_value, np.cumsum(is_value) - 1, -1)
+        data = positions[np.array(found, dtype=np.intp)]
+        values = list(compress(seen, is_value))
+        return cls(name, kind, data, values)
 
     @property
     def gaps(self) -> NDArray[np.bool]:
@@ -91,20 +92,29 @@ def is_frame(X: object) -> bool:
     """Whether X is a data frame: columns with names and types of their own."""
     if is_lazy(X) and not hasattr(X, "_meta"):  # a value of Dask that may be anything
         return False
-    return any(hasattr(X, name) for name in ("collect_schema", "column_names", "columns"))
+    of_frames = ("collect_schema", "column_names", "columns")
+    return any(hasattr(X, name) for name in of_frames)
+
+
+def has_numbered_columns(X: Table) -> bool:
+    """Whether X is a data frame of pandas some of whose columns have names that are no text."""
+    if not hasattr(X, "iloc"):
+        return False
+    return not all(isinstance(name, str) for name in X.columns)
 
 
 def to_narwhals(X: Table) -> nw.DataFrame[Table]:
     """Return a data frame as narwhals sees it, or say why it is none."""
     import narwhals as nw
 
-    list_column_names(X)  # refuses names that are wrong
-    if hasattr(X, "__arrow_c_array__"):  # one batch of an Arrow table
+    # one batch of an Arrow table, and names that are no text, which narwhals does not take
+    names = list_column_names(X)
+    if hasattr(X, "__arrow_c_array__"):
         import pyarrow as pa
 
         X = pa.table(X)
-    elif hasattr(X, "iloc") and not all(isinstance(name, str) for name in X.columns):
-        X = X.set_axis([str(name) for name in X.columns], axis=1)
+    elif has_numbered_columns(X):
+        X = X.set_axis(names, axis=1)
 
     try:
         frame: nw.DataFrame[Table] | nw.LazyFrame[Table] = nw.from_native(X)
@@ -173,13 +183,17 @@ def find_index(
     known : container of str
         Columns that a model was fitted on, which are no index.
     """
-    if len(names) < 2 or names[0] not in INDEX or names[0] in known or "column 0" in known:
+    # by its name, unless a model knows a column of that name
+    if len(names) < 2 or names[0] not in INDEX:
+        return []
+    if names[0] in known or "column 0" in known:
         return []
 
+    # it counts from 0 or from 1
     numbers = [as_number(value) for value in first]
-    for start in (0, 1):
-        if numbers == list(range(start, start + len(numbers))):
-            return [names[0]]
+    n = len(numbers)
+    if numbers in (list(range(n)), list(range(1, n + 1))):
+        return [names[0]]
     return []
 
 
@@ -202,11 +216,11 @@ def note_unnamed(
     table: object, names: Sequence[str], titles: Sequence[str], columns: Sequence[Sequence[object]]
 ) -> list[str]:
     """Return a note if columns with values have names that their file does not give them."""
-    made = [
-        repr(name)
-        for name, title, cells in zip(names, titles, columns, strict=True)
-        if name != title and any(cell not in ("", None) for cell in cells)
-    ]
+    made = []
+    for name, title, cells in zip(names, titles, columns, strict=True):
+        has_values = any(cell not in ("", None) for cell in cells)
+        if name != title and has_values:
+            made.append(repr(name))
     if not made:
         return []
     return [f"Columns of {table} without a name are called {', '.join(made)}."]
@@ -238,11 +252,12 @@ def read_columns(
 
 
 def _read_array(X: Table) -> Iterator[RawColumn]:
+    """Yield the columns of an array, which are called by their number."""
+    kinds = {"b": "boolean", "f": "number", "i": "number", "u": "number"}
     for j, column in enumerate(to_host(dense(X)).T):
-        if column.dtype == bool:
-            yield RawColumn(str(j), "boolean", column.astype(np.float64))
-        elif column.dtype.kind in "fiu":
-            yield RawColumn(str(j), "number", column.astype(np.float64))
+        kind = kinds.get(column.dtype.kind)
+        if kind is not None:
+            yield RawColumn(str(j), kind, column.astype(np.float64))
         else:
             yield RawColumn.of(str(j), "object", column.tolist())
 
@@ -259,17 +274,20 @@ def read_column(column: nw.Series[Table], name: str) -> RawColumn:
 
     # dates and durations in seconds
     if kind == nw.Date:
-        return RawColumn(name, "date", _read_dates(column.cast(nw.Datetime("us"))))
+        column = column.cast(nw.Datetime("us"))
+        return RawColumn(name, "date", _read_dates(column))
     if isinstance(kind, nw.Datetime):
         return RawColumn(name, "date", _read_dates(column))
     if isinstance(kind, nw.Duration):
-        microseconds = column.dt.total_microseconds().cast(nw.Float64).to_numpy()
+        microseconds = _read_numbers(column.dt.total_microseconds())
         return RawColumn(name, "duration", microseconds / 1e6)
 
-    named_values = (nw.Categorical, nw.Enum)
-    if kind in named_values or isinstance(kind, named_values):
-        return RawColumn.of(name, "category", column.to_list())
-    return RawColumn.of(name, "object", column.to_list())
+    # anything else by its values; categories say what they are
+    categories = (nw.Categorical, nw.Enum)
+    values = column.to_list()
+    if kind in categories or isinstance(kind, categories):
+        return RawColumn.of(name, "category", values)
+    return RawColumn.of(name, "object", values)
 
 
 def _read_numbers(column: nw.Series[Table]) -> Floats:
@@ -279,15 +297,14 @@ def _read_numbers(column: nw.Series[Table]) -> Floats:
     try:
         return np.asarray(column.cast(nw.Float64).to_numpy())
     except ValueError:  # of Arrow, for whole numbers beyond the digits of a float
-        numbers = column.fill_null(0).to_numpy().astype(np.float64)
-        return np.where(column.is_null().to_numpy(), np.nan, numbers)
+        gaps = column.is_null().to_numpy()
+        numbers = column.fill_null(0).to_numpy()
+        return np.where(gaps, np.nan, numbers.astype(np.float64))
 
 
 def _read_dates(column: nw.Series[Table]) -> Floats:
     """Return dates as seconds since 1970 (UTC), NaN in gaps."""
-    import narwhals as nw
-
     # milliseconds and the rest apart: microseconds of far years are beyond the digits of a float
-    milliseconds = column.dt.timestamp("ms").cast(nw.Float64).to_numpy()
-    rest = column.dt.microsecond().cast(nw.Float64).to_numpy() % 1000
+    milliseconds = _read_numbers(column.dt.timestamp("ms"))
+    rest = _read_numbers(column.dt.microsecond()) % 1000
     return np.asarray(milliseconds / 1e3 + rest / 1e6)

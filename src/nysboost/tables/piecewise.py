@@ -61,7 +61,8 @@ class PiecewiseCodes:
     def origins(self) -> Indices:
         """The feature of each column."""
         features = np.arange(len(self.edges))
-        n_codes = [len(e) - 1 if len(e) > 2 else 0 for e in self.edges]
+        n_pieces = np.array([len(e) - 1 for e in self.edges], dtype=np.intp)
+        n_codes = np.where(n_pieces > 1, n_pieces, 0)
         return np.concatenate([features, np.repeat(features, n_codes)])
 
     @cached_property
@@ -78,10 +79,14 @@ class PiecewiseCodes:
         """Return the features with their codes, shape (n, d + codes)."""
         X = arrays.dense(arrays.as_float(X))
         xp = namespace(X)
-        low, width = (arrays.like(part, X) for part in self._pieces)
+
+        # the features that have codes, once for each of them
         coded = self.origins[len(self.edges) :]
         x = arrays.take(X, coded, axis=1)
-        codes = xp.clip((x - low) / width, min=0.0, max=1.0)
+
+        begins, widths = (arrays.like(part, X) for part in self._pieces)
+        steps = (x - begins) / widths
+        codes = xp.clip(steps, min=0.0, max=1.0)
         return xp.concat([X, codes], axis=1)
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_feature_names, validate_data
 from nysboost.numerics.arrays import (
     Array,
     Floats,
+    Selection,
     floats_on_host,
     is_lazy,
     is_sparse,
@@ -29,6 +30,7 @@ from nysboost.rows.views import EncodedRows
 from nysboost.tables.codes import Codes, TrainingCodes, refuse_far
 from nysboost.tables.frames import (
     Table,
+    has_numbered_columns,
     is_frame,
     list_column_names,
     read_columns,
@@ -62,6 +64,27 @@ CHECKS = {
 # The training table
 
 
+@dataclass(frozen=True, eq=False)
+class FitOptions:
+    """How a table to fit to becomes numbers.
+
+    Attributes
+    ----------
+    missing : "fill", "raise" or "refuse"
+        With "refuse" gaps are errors.
+    ids : "keep" or "drop"
+        Whether columns that number the rows are used.
+    Y : ndarray of shape (n, t) or None
+        Targets, whose means are codes of categories.
+    weights : ndarray of shape (n,) or None
+    """
+
+    missing: str
+    ids: str = "keep"
+    Y: Floats | None = None
+    weights: Floats | None = None
+
+
 def fit_rows(
     estimator: BaseEstimator,
     X: Table,
@@ -88,11 +111,12 @@ def fit_rows(
         X = _check_table(estimator, X, missing, reset=True)
 
     ids = getattr(estimator, "ids", "keep")
-    codes, rows = fit_codes(X, missing, Y, weights, ids)
+    codes, rows = fit_codes(X, FitOptions(missing, ids, Y, weights))
 
-    names = list_column_names(X) if is_frame(X) else None
-    if hasattr(X, "iloc") and not all(isinstance(name, str) for name in X.columns):
-        names = None  # numbers are no names for scikit-learn
+    # numbers are no names for scikit-learn
+    names = None
+    if is_frame(X) and not has_numbered_columns(X):
+        names = list_column_names(X)
     name_columns(estimator, names, codes.schema.width)
 
     estimator._table = codes
@@ -100,61 +124,62 @@ def fit_rows(
     return rows
 
 
-def fit_codes(
-    X: Table,
-    missing: str,
-    Y: Floats | None = None,
-    weights: Floats | None = None,
-    ids: str = "keep",
-) -> tuple[Codes, AnyRows]:
+def fit_codes(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
     """Return the codes of a table, trained on Y, and its rows as numbers."""
-    rows = _scan_numbers(X, missing)
+    rows = _scan_numbers(X, options.missing)
     if rows is not None:
-        schema = _schema_of_numbers(X, rows, missing, ids)
-        return Codes.of(schema), _fill_sparse(rows, schema, missing)
+        schema = _schema_of_numbers(X, rows, options)
+        return Codes.of(schema), _fill_sparse(rows, schema, options.missing)
 
+    # columns that have to be looked at, wherever they are
     if is_lazy(X):
-        return _fit_lazy(X, missing, Y, weights, ids)
+        return _fit_lazy(X, options)
     if is_external(X):
-        return _fit_stored(X, missing)
-    return _fit_in_memory(X, missing, Y, weights, ids)
+        return _fit_stored(X, options.missing)
+    return _fit_in_memory(X, options)
 
 
-def _fit_lazy(
-    X: Table, missing: str, Y: Floats | None, weights: Floats | None, ids: str
-) -> tuple[Codes, AnyRows]:
+def _fit_lazy(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
     """Look at each part of a lazy table where it is, decide, and code it there."""
-    summaries = compute_parts(X, partial(summarise_columns, parts=X.npartitions))
-    schema = Schema.from_summaries(summaries, missing, named=is_frame(X), ids=ids)
-    training, lengths = TrainingCodes.of_lazy(schema, X, Y, weights)
-    return training.codes, scan_rows(training.code_lazily(X, lengths, missing))
+    missing = options.missing
+    look = partial(summarise_columns, parts=X.npartitions)
+    summaries = compute_parts(X, look)
+    schema = Schema.from_summaries(summaries, missing, named=is_frame(X), ids=options.ids)
+
+    training, lengths = TrainingCodes.of_lazy(schema, X, options.Y, options.weights)
+    coded = training.code_lazily(X, lengths, missing)
+    return training.codes, scan_rows(coded)
 
 
 def _fit_stored(X: Table, missing: str) -> tuple[Codes, AnyRows]:
     """Look at each piece of an array in a store, whose rows are coded as they are read."""
     stored = make_rows(X)
-    summaries = map(summarise_columns, stored.pieces(scan_size(stored)))
-    codes = Codes.of(Schema.from_summaries(summaries, missing, named=False))
+    pieces = stored.pieces(scan_size(stored))
+    summaries = map(summarise_columns, pieces)
+    schema = Schema.from_summaries(summaries, missing, named=False)
+
+    codes = Codes.of(schema)
     return codes, EncodedRows(stored, partial(codes, missing=missing))
 
 
-def _fit_in_memory(
-    X: Table, missing: str, Y: Floats | None, weights: Floats | None, ids: str
-) -> tuple[Codes, AnyRows]:
+def _fit_in_memory(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
+    """Look at all columns of a table in memory, decide, and code it."""
     named = is_frame(X)
     table = X
     if named:
         table = _frame_with_rows(X, "a fit")
-    if Y is not None:
-        refuse_unequal(len(table), len(Y))
+    if options.Y is not None:
+        refuse_unequal(len(table), len(options.Y))
 
+    # what each column is
     cells = list(read_columns(table))
     summaries = [ColumnSummary.at(column) for column in cells]
-    schema = Schema.from_summaries([summaries], missing, named=named, ids=ids)
-    columns = schema.read_cells(cells, missing)
+    schema = Schema.from_summaries([summaries], options.missing, named=named, ids=options.ids)
+    columns = schema.read_cells(cells, options.missing)
 
+    # as numbers, with the means of Y for categories of many values
     positions = {j: columns[j] for j in Codes.of(schema).many_valued}
-    training = TrainingCodes.of(schema, positions, Y, weights)
+    training = TrainingCodes.of(schema, positions, options.Y, options.weights)
     numbers: Array = training.encode(columns)
     if named:
         numbers = _as_narrow(numbers, table)
@@ -166,10 +191,12 @@ def _scan_numbers(X: Table, missing: str) -> AnyRows:
     if not _has_only_numbers(X):
         return None
 
+    # gaps of a sparse table are filled later
     sparse = is_sparse(X)
     if sparse and missing == "fill" and np.isnan(X.data).any():
         return make_rows(X)
 
+    # other gaps that may be filled make it a table to be coded
     try:
         rows: AnyRows = scan_rows(X)
     except NotFiniteError:
@@ -182,52 +209,62 @@ def _scan_numbers(X: Table, missing: str) -> AnyRows:
     is_usual = (sizes > SMALL) & (sizes < LARGE)
     if np.all(is_usual | (sizes == 0)):
         return rows
+    if not sparse:
+        return None
 
-    if sparse:
-        least = least_size(X.data)
-        refuse_far(X, sizes, 0, least)
-        return rows
-    return None
+    # a sparse table has no summaries: codes for "no data" are refused here
+    refuse_far(X, sizes, 0, least_size(X.data))
+    return rows
 
 
 def _has_only_numbers(X: Table) -> bool:
-    if is_frame(X) and not is_lazy(X):
+    """Return whether the types of an array, or of a lazy frame, are those of numbers."""
+    if not is_frame(X):
+        return getattr(X.dtype, "kind", "f") != "O"
+    if not is_lazy(X):
         return False
-    if is_frame(X):
-        return all(getattr(dtype, "kind", "O") in "fiu" for dtype in X.dtypes)
-    return getattr(X.dtype, "kind", "f") != "O"
+    kinds = [getattr(dtype, "kind", "O") for dtype in X.dtypes]
+    return all(kind in "fiu" for kind in kinds)
 
 
-def _schema_of_numbers(X: Table, rows: AnyRows, missing: str, ids: str) -> Schema:
+def _schema_of_numbers(X: Table, rows: AnyRows, options: FitOptions) -> Schema:
     """Return what the columns of a lazy frame are, or of an array the medians."""
     named = is_frame(X)
-    if not named and missing != "fill":
+    if not named and options.missing != "fill":
         return Schema((), rows.n_features)
 
-    # rows whose medians are those of all
+    # rows whose medians are those of all; of rows elsewhere those that a scan has kept
+    sample: Selection
     if rows.in_memory:
-        table = rows.take(slice(None, None, sample_step(rows.n)))
-    else:  # rows that a scan of rows elsewhere has kept
-        table = rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
+        sample = slice(None, None, sample_step(rows.n))
+    else:
+        sample = spaced_indices(rows.n, MEDIAN_ROWS)
+    table = rows.take(sample)
 
+    # an array, whose columns have no names
     if is_sparse(table):
         return Schema((), rows.n_features, medians=_sparse_medians(table))
     if not named:
-        medians = np.array([median(column) for column in floats_on_host(table).T])
+        columns = floats_on_host(table).T
+        medians = np.array([median(column) for column in columns])
         return Schema((), rows.n_features, medians=medians)
 
+    # a frame, whose rows have lost their names
     pairs = zip(summarise_columns(table), list_column_names(X), strict=True)
     summaries = [replace(summary, name=name) for summary, name in pairs]
-    return Schema.from_summaries([summaries], missing, named=True, ids=ids)
+    return Schema.from_summaries([summaries], options.missing, named=True, ids=options.ids)
 
 
 def _sparse_medians(table: Table) -> Floats:
     """Return the medians of the columns of a sparse table, without gaps, shape (d,)."""
     columns = table.tocsc()
     medians = np.asarray(csc_median_axis_0(columns), dtype=np.float64)
-    column_of = np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))
-    with_gaps = np.unique(column_of[np.isnan(columns.data)])
-    for j in with_gaps:
+
+    # columns with gaps, which scikit-learn's medians do not leave out
+    n_stored = np.diff(columns.indptr)
+    column_of = np.repeat(np.arange(columns.shape[1]), n_stored)
+    gaps = np.isnan(columns.data)
+    for j in np.unique(column_of[gaps]):
         values = columns[:, [j]].toarray()[:, 0]
         medians[j] = median(values[~np.isnan(values)])
     return medians
@@ -237,7 +274,8 @@ def _fill_sparse(rows: AnyRows, schema: Schema, missing: str) -> AnyRows:
     """Return rows whose gaps, if a sparse table has some, are the medians of the columns."""
     if rows.sizes is not None:  # of a scan, which found no gaps
         return rows
-    return scan_rows(Codes.of(schema)(rows.data, missing=missing))
+    encode = Codes.of(schema)
+    return scan_rows(encode(rows.data, missing=missing))
 
 
 # Later tables
@@ -248,11 +286,15 @@ def new_rows(estimator: BaseEstimator, X: Table, missing: str) -> AnyRows:
     encode = TableEncoder(estimator, missing)
     if isinstance(X, Iterator):
         return make_stream(_encode_blocks(X, encode))
+
+    # in memory
     if is_frame(X):
         return make_rows(encode(X))
     if not is_external(X):
-        return make_rows(encode(_check_table(estimator, X, missing, reset=False)))
+        table = _check_table(estimator, X, missing, reset=False)
+        return make_rows(encode(table))
 
+    # rows elsewhere are coded as they are read, unless their numbers are used as they are
     rows: AnyRows = make_stream(X)
     on_device = rows.in_memory and not estimator.schema_.columns
     if rows.lazy or on_device:
@@ -269,8 +311,9 @@ class TableEncoder:
 
     def __call__(self, X: Table, start: int = 0) -> Table:
         """Return the rows as numbers; `start` is the number of the first in messages."""
+        # a transformer that was fitted to an array has no codes
         estimator = self.estimator
-        codes = estimator._table or Codes.of(estimator.schema_)  # None of a transformer of an array
+        codes = estimator._table or Codes.of(estimator.schema_)
 
         named = is_frame(X)
         if not named or not codes.schema.named:
@@ -281,6 +324,7 @@ class TableEncoder:
         if not named:
             return codes(X, start, self.missing)
 
+        # a frame, for a fit to a frame or to an array
         frame = _frame_with_rows(X, type(estimator).__name__)
         if not codes.schema.columns:
             _check_feature_names(estimator, X, reset=False)
@@ -290,9 +334,11 @@ class TableEncoder:
 def _encode_blocks(
     blocks: Iterator[Table], encode: Callable[[Table, int], Array]
 ) -> Iterator[Array]:
+    """Yield tables as numbers, in messages counted from the first row of the first."""
     start = 0
     for block in filter(has_rows, blocks):
-        if not (hasattr(block, "shape") or is_frame(block)):
+        is_table = hasattr(block, "shape") or is_frame(block)
+        if not is_table:
             block = np.asarray(block)
         found = encode(block, start)
         start += found.shape[0]
@@ -302,7 +348,7 @@ def _encode_blocks(
 def _frame_with_rows(X: Table, who: str) -> nw.DataFrame[Table]:
     """Return a data frame as narwhals sees it, and refuse one without rows."""
     frame = to_narwhals(X)
-    if len(frame) == 0:
+    if len(frame) == 0:  # scikit-learn's checks look for these words
         raise ValueError(
             f"X is a data frame with 0 sample(s) (shape={tuple(frame.shape)}), while a minimum of "
             f"1 is required by {who}."
@@ -314,7 +360,8 @@ def _as_narrow(numbers: Array, frame: nw.DataFrame[Table]) -> Array:
     """Return them in float32 if that is what the columns were."""
     import narwhals as nw
 
-    if all(kind == nw.Float32 for kind in frame.schema.values()):
+    kinds = frame.schema.values()
+    if all(kind == nw.Float32 for kind in kinds):
         return numbers.astype(np.float32)
     return numbers
 
@@ -327,11 +374,13 @@ def _check_table(estimator: BaseEstimator, X: Table, missing: str, *, reset: boo
     text = _text_of(X)
     if text is not None:
         return text
+
     checks = CHECKS
     if missing != "refuse":
         checks = CHECKS | {"ensure_all_finite": "allow-nan"}
+    table = to_table(X)
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
-        return validate_data(estimator, to_table(X), reset=reset, **checks)
+        return validate_data(estimator, table, reset=reset, **checks)
 
 
 def _text_of(X: Table) -> Table:

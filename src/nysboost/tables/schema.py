@@ -49,7 +49,8 @@ class Schema:
     @classmethod
     def of(cls, X: Table, missing: str = "fill", ids: str = "keep") -> Schema:
         """Look at a data frame or an array, and decide what each column is."""
-        return cls.from_summaries([summarise_columns(X)], missing, named=is_frame(X), ids=ids)
+        summaries = summarise_columns(X)
+        return cls.from_summaries([summaries], missing, named=is_frame(X), ids=ids)
 
     @classmethod
     def from_summaries(
@@ -106,12 +107,15 @@ class Schema:
 
     def read_cells(self, cells: Sequence[RawColumn], missing: str, start: int = 0) -> list[Cells]:
         """Return columns as they came, in the order of this schema, as it has them."""
+        # an array of numbers alone has no columns of its own here
         columns = self.columns or [Column(each.name) for each in cells]
-        not_used: Cells = np.empty(0)
-        return [
-            column.read(each, missing, start) if column.used else not_used
-            for column, each in zip(columns, cells, strict=True)
-        ]
+        found: list[Cells] = []
+        for column, each in zip(columns, cells, strict=True):
+            if column.used:
+                found.append(column.read(each, missing, start))
+            else:
+                found.append(np.empty(0))
+        return found
 
     def as_written(self, file: CsvFile) -> Schema:
         """Return the same columns with the units, decimals and thousands of their text file."""
@@ -121,9 +125,11 @@ class Schema:
             form = units.get(column.name) or column.form
             columns.append(replace(column, form=form))
 
-        writing = file.writing
         return replace(
-            self, columns=tuple(columns), decimal=writing.decimal, thousands=writing.thousands
+            self,
+            columns=tuple(columns),
+            decimal=file.writing.decimal,
+            thousands=file.writing.thousands,
         )
 
     def match_names(self, there: Sequence[str], table: str = "X") -> list[str]:

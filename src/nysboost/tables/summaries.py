@@ -42,11 +42,13 @@ class ColumnSummary:
         gaps = cells.gaps
         n_gaps = int(gaps.sum())
 
+        # values that are no numbers yet, with their rows
         if cells.values is not None:
-            rows_of = zip(cells.values, cells.counts().tolist(), strict=True)
-            counts = Counter(dict(rows_of))
+            rows_of = cells.counts().tolist()
+            counts = Counter(dict(zip(cells.values, rows_of, strict=True)))
             return cls(cells.name, cells.kind, n_gaps, counts, np.empty(0))
 
+        # numbers without gaps; a copy only if there are some
         there = cells.data
         if n_gaps:
             there = there[~gaps]
@@ -57,6 +59,7 @@ class ColumnSummary:
         step = sample_step(len(there), size)
         least = float(there.min())
         largest = float(there.max())
+        is_repeated = there[1:] == there[:-1]
         return cls(
             name=cells.name,
             kind=cells.kind,
@@ -67,7 +70,7 @@ class ColumnSummary:
             least=least_size(there),
             every=step,
             sampled=cells.kind,
-            repeats=bool((there[1:] == there[:-1]).any()),
+            repeats=bool(is_repeated.any()),
         )
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
@@ -82,8 +85,9 @@ class ColumnSummary:
 
         # samples of both in the coarser step
         every = max(self.every, other.every)
-        samples = [part.sample[:: every // part.every] for part in (self, other)]
-        sample = np.concatenate(samples)
+        upper = self.sample[:: every // self.every]
+        lower = other.sample[:: every // other.every]
+        sample = np.concatenate([upper, lower])
         if len(sample) > 2 * SAMPLE_ROWS:
             sample = sample[::2]
             every = 2 * every
@@ -103,13 +107,15 @@ class ColumnSummary:
 
     def _sampled_with(self, other: ColumnSummary) -> str:
         """Return the kind of the numbers of both parts."""
-        found = sorted({part.sampled for part in (self, other) if part.sampled})
+        found = sorted({self.sampled, other.sampled} - {""})
+        if len(found) < 2:
+            return "".join(found)
+
+        # truth values are numbers beside numbers
         if found == ["boolean", "number"]:
             return "number"
-        if len(found) > 1:
-            both = " in some parts and ".join(PLURALS[each] for each in found)
-            raise ValueError(f"Column {self.name!r} holds {both} in others: make them one kind.")
-        return "".join(found)
+        both = " in some parts and ".join(PLURALS[each] for each in found)
+        raise ValueError(f"Column {self.name!r} holds {both} in others: make them one kind.")
 
 
 def least_size(values: Cells) -> float:
@@ -121,7 +127,8 @@ def least_size(values: Cells) -> float:
 def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
     """Return the power of two s for which every s-th of n rows makes at most `size` of them."""
     parts = max(1, -(-n // size))
-    return int(2 ** np.ceil(np.log2(parts)))
+    exponent = np.ceil(np.log2(parts))
+    return int(2**exponent)
 
 
 def summarise_columns(part: Table, parts: int = 1) -> list[ColumnSummary]:

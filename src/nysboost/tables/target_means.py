@@ -26,7 +26,8 @@ def leading_targets(Y: Floats) -> Floats:
             return Y[:, 1:]
 
     by_variance = np.argsort(-Y.var(axis=0), kind="stable")
-    return Y[:, np.sort(by_variance[:MOST_TARGETS])]
+    chosen = np.sort(by_variance[:MOST_TARGETS])
+    return Y[:, chosen]
 
 
 def target_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
@@ -63,7 +64,8 @@ def target_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | N
     at = positions % length
     weight_of = np.bincount(at, weights, minlength=length)[:, None]
     weighted = w * deviations
-    sums = np.stack([np.bincount(at, d, minlength=length) for d in weighted.T], axis=1)
+    by_target = [np.bincount(at, of_target, minlength=length) for of_target in weighted.T]
+    sums = np.stack(by_target, axis=1)
     raw_means = sums / np.maximum(weight_of, tiny)
 
     # variance among the means, less what noise alone gives to as many means
@@ -75,15 +77,18 @@ def target_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | N
 
     # drawn towards ȳ as if a further rows had it
     a = within / positive_or_one(among)
-    return np.asarray(mean + sums / np.maximum(weight_of + a, tiny))
+    drawn = sums / np.maximum(weight_of + a, tiny)
+    return np.asarray(mean + drawn)
 
 
 def out_of_fold_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
     """Return for each row the mean of its value among the rows of other folds, shape (n, t)."""
-    # shuffled: values that come again every fifth row would all be in one fold
     if weights is None:
         weights = np.ones(len(Y))
-    fold = np.random.default_rng(0).permutation(len(Y)) % FOLDS
+
+    # shuffled: values that come again every fifth row would all be in one fold
+    shuffled = np.random.default_rng(0).permutation(len(Y))
+    fold = shuffled % FOLDS
 
     found = np.empty_like(Y)
     for k in range(FOLDS):

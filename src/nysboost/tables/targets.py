@@ -54,12 +54,14 @@ def check_labels(y: Table, learner: object) -> Labels:
         msg = "y is a masked array, and its masked labels would count: leave such rows out."
         raise ValueError(msg)
 
+    # one array of labels
     array = _as_array(y)
     if array.dtype.kind == "c":
         msg = "Complex data not supported: labels are text, whole numbers or truth values."
         raise ValueError(msg)
     labels: Labels = column_or_1d(array, warn=True)
 
+    # of one type, without gaps
     _refuse_gaps(labels)
     if labels.dtype.kind == "O":
         labels = _of_one_type(labels)
@@ -70,11 +72,13 @@ def check_labels(y: Table, learner: object) -> Labels:
 
 
 def _as_array(y: Table) -> Labels:
+    """Return labels as an array of a type that scikit-learn knows."""
     array = np.asarray(y)
-    if array.dtype.kind == "T":  # NumPy's text of any length, which scikit-learn does not know
+    if array.dtype.kind == "T":  # NumPy's text of any length
         return array.astype(object)
+
+    # NumPy makes text of numbers beside text
     if isinstance(y, list | tuple) and array.dtype.kind == "U":
-        # NumPy makes text of numbers beside text
         all_text = all(isinstance(label, str) for label in y)
         if not all_text:
             return np.array(y, dtype=object)
@@ -82,6 +86,7 @@ def _as_array(y: Table) -> Labels:
 
 
 def _refuse_gaps(labels: Labels) -> None:
+    """Refuse None, NaN and blank text among labels."""
     if labels.dtype.kind not in "OU":
         return
     for row, label in enumerate(labels.tolist()):
@@ -103,7 +108,9 @@ def _of_one_type(labels: Labels) -> Labels:
     if any(isinstance(label, str) or as_number(label) is None for label in labels):
         return labels
 
-    if not all(issubclass(kind, int | np.integer | np.bool) for kind in kinds):
+    # numbers, as whole ones where all are
+    are_whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
+    if not are_whole:
         return labels.astype(np.float64)
     try:
         return labels.astype(np.int64)
@@ -157,12 +164,15 @@ def read_target(column: pa.ChunkedArray, name: str, path: str) -> Labels:
     """
     import narwhals as nw
 
+    # whole numbers that floats would round
     series = nw.from_native(column, series_only=True)
-    if series.dtype.is_integer() and not series.is_null().any():
+    has_gaps = bool(series.is_null().any())
+    if series.dtype.is_integer() and not has_gaps:
         whole = series.to_numpy()
         if _needs_whole_numbers(whole):
             return np.asarray(whole)
 
+    # numbers, or values that may be numbers
     cells = read_column(series, name)
     kind = cells.kind
     data = cells.data
@@ -183,10 +193,12 @@ def read_target(column: pa.ChunkedArray, name: str, path: str) -> Labels:
 
 
 def _needs_whole_numbers(whole: Labels) -> bool:
+    """Return whether some whole numbers have more digits than a float."""
     if len(whole) == 0:
         return False
-    largest = max(-int(whole.min()), int(whole.max()))
-    return largest > EXACT
+    least = int(whole.min())
+    largest = int(whole.max())
+    return max(-least, largest) > EXACT
 
 
 def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
@@ -196,17 +208,22 @@ def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
     gaps = cells.gaps
     if cells.kind == "object":
         kind, _, numbers = kind_of(values, cells.counts())
-    if cells.kind == "object" and kind != "category":
-        marks = np.flatnonzero([is_program_mark(value) for value in values])
-        gaps = gaps | np.isin(cells.data, marks)
+
+    # marks of programs among values that are no categories
+    if kind != "category":
+        is_mark = [is_program_mark(value) for value in values]
+        gaps = gaps | np.isin(cells.data, np.flatnonzero(is_mark))
 
     # labels come back as they are written
-    is_text_truth = kind == "boolean" and any(isinstance(value, str) for value in values)
+    has_text = any(isinstance(value, str) for value in values)
+    is_text_truth = kind == "boolean" and has_text
     if kind in ("category", "numbers, but") or is_text_truth:
         _refuse_missing_targets(gaps, name, path)
-        labels = np.array([str(plain(value)) for value in values], dtype=object)
+        written = [str(plain(value)) for value in values]
+        labels = np.array(written, dtype=object)
         return "category", labels[cells.data]
 
+    # numbers, of which whole ones keep all their digits
     data = cells.replace_values(numbers)
     _refuse_missing_targets(gaps | np.isnan(data), name, path)
     if kind == "number":
@@ -219,13 +236,16 @@ def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
 def _keep_digits(whole: Sequence[int], cells: RawColumn) -> tuple[str, Labels]:
     """Return whole numbers as such, or as text if they have more than 64 bits."""
     try:
-        return "number", np.array(whole, dtype=np.int64)[cells.data]
+        numbers = np.array(whole, dtype=np.int64)
     except OverflowError:
         written = [str(value) for value in cells.values or ()]
-        return "category", np.array(written, dtype=object)[cells.data]
+        labels = np.array(written, dtype=object)
+        return "category", labels[cells.data]
+    return "number", numbers[cells.data]
 
 
 def _refuse_missing_targets(gaps: Booleans, name: str, path: str) -> None:
+    """Refuse rows without a target, and say how many there are."""
     row = first_of(gaps)
     if row is None:
         return

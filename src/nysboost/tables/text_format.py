@@ -109,13 +109,17 @@ class TextFormat:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        text = pc.replace_substring(pc.utf8_trim_whitespace(cells), MINUS, "-")
+        # without blanks, units and marks of gaps
+        trimmed = pc.utf8_trim_whitespace(cells)
+        text = pc.replace_substring(trimmed, MINUS, "-")
         if unit:
-            text = pc.replace_substring_regex(text, unit_pattern(unit), r"\1", max_replacements=1)
-        text = _without_marks(text, NUMBER_MARKS)
+            pattern = unit_pattern(unit)
+            text = pc.replace_substring_regex(text, pattern, r"\1", max_replacements=1)
+        text = _nulls_where(_is_mark(text, NUMBER_MARKS), text)
         if self.decimal == "." and not self.thousands:
             return text
 
+        # with a dot before decimals, and nothing between thousands
         is_number = pc.match_substring_regex(text, f"^(?:{self.pattern})$")
         if self.thousands:
             text = pc.replace_substring(text, self.thousands, "")
@@ -128,28 +132,27 @@ def text_without_marks(cells: pa.Array) -> pa.Array:
     """Return an Arrow column of text, null where a program has written a mark of a gap."""
     import pyarrow.compute as pc
 
-    is_mark = _is_mark(pc.utf8_trim_whitespace(cells), PROGRAM_MARKS)
+    trimmed = pc.utf8_trim_whitespace(cells)
+    is_mark = _is_mark(trimmed, PROGRAM_MARKS)
     if not pc.any(is_mark).as_py():
         return cells
     return _nulls_where(is_mark, cells)
-
-
-def _without_marks(text: pa.Array, marks: Sequence[str]) -> pa.Array:
-    return _nulls_where(_is_mark(text, marks), text)
 
 
 def _is_mark(text: pa.Array, marks: Sequence[str]) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.is_in(pc.utf8_lower(text), value_set=pa.array(marks))
+    lower = pc.utf8_lower(text)
+    return pc.is_in(lower, value_set=pa.array(marks))
 
 
 def _nulls_where(where: pa.Array, text: pa.Array) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.if_else(where, pa.scalar(None, pa.string()), text)
+    null = pa.scalar(None, pa.string())
+    return pc.if_else(where, null, text)
 
 
 # Packing and encoding
@@ -160,6 +163,7 @@ def open_unpacked(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         head = file.read(6)
 
+    # Python 3.13 and older have no zstd
     if head.startswith(ZSTD):
         import pyarrow as pa
 
@@ -186,6 +190,7 @@ def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
     else:
         encoding = _find_encoding(head)
 
+    # the last character may be cut
     try:
         decoder = codecs.getincrementaldecoder(encoding)(errors="strict")
         text = decoder.decode(head).removeprefix("\ufeff")
@@ -210,6 +215,7 @@ def _refuse_unknown_encoding(encoding: str) -> None:
 
 
 def _find_encoding(head: bytes) -> str:
+    """Return the encoding of text that begins so: UTF-16, UTF-8 or, if it is neither, Latin-1."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
 
@@ -217,8 +223,11 @@ def _find_encoding(head: bytes) -> str:
     beginning = head[:2000]
     nulls = beginning.count(0)
     if nulls > len(beginning) / 4:
-        mostly_second = beginning[1::2].count(0) > nulls / 2
-        return "utf-16-le" if mostly_second else "utf-16-be"
+        in_second_bytes = beginning[1::2].count(0)
+        if in_second_bytes > nulls / 2:
+            return "utf-16-le"
+        return "utf-16-be"
+
     try:
         codecs.getincrementaldecoder("utf-8")(errors="strict").decode(head)
     except UnicodeDecodeError:
@@ -261,10 +270,12 @@ def find_separator(text: str) -> str:
         if len(widths) == 1 and widths != {1}:
             return separator
 
-    # else what the first line has most of
+    # else what the first line has most of; the comma where it has none
     first_line = text.lstrip().partition("\n")[0]
     most = max("\t;|,", key=first_line.count)
-    return most if most in first_line else ","
+    if most not in first_line:
+        return ","
+    return most
 
 
 def find_decimal(
@@ -281,23 +292,28 @@ def find_decimal(
     for column, unit in zip(columns, units, strict=True):
         cells += [in_usual_form(cell, unit) for cell in column]
     # a whole number without marks is one in every format
-    telling = [cell for cell in cells if cell[:1] in NUMBER_BEGINNINGS and not cell.isdecimal()]
+    numbers = [cell for cell in cells if cell[:1] in NUMBER_BEGINNINGS]
+    telling = [cell for cell in numbers if not cell.isdecimal()]
 
-    formats = [
-        replace(writing, decimal=decimal, thousands=thousands)
-        for decimal, thousands in _list_marks(telling, writing, schema)
-        if writing.decimal in ("", decimal)
-    ]
-    return max(formats, key=lambda form: form.count_numbers(telling))  # the first of several
+    # the first of the formats in which most of them are numbers
+    formats = []
+    for decimal, thousands in _list_marks(telling, writing, schema):
+        if writing.decimal in ("", decimal):
+            formats.append(replace(writing, decimal=decimal, thousands=thousands))
+    return max(formats, key=lambda form: form.count_numbers(telling))
 
 
 def _list_marks(
     cells: Sequence[str], writing: TextFormat, schema: Schema | None
 ) -> list[tuple[str, str]]:
     """Return pairs of decimal mark and thousands mark, the likeliest first."""
-    tried = COMMA_BETWEEN_CELLS if writing.separator == "," else COMMA_IN_CELLS
-    used = set(chain.from_iterable(cells))
-    found = [pair for pair in (*tried, *SPACED) if pair[1] == "" or pair[1] in used]
+    usual = COMMA_IN_CELLS
+    if writing.separator == ",":
+        usual = COMMA_BETWEEN_CELLS
+
+    # marks between thousands that no cell has are not tried
+    used = {"", *chain.from_iterable(cells)}
+    found = [pair for pair in (*usual, *SPACED) if pair[1] in used]
     if schema is None:
         return found
     return [(schema.decimal, schema.thousands), *found]

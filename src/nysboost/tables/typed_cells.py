@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain, compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
@@ -34,27 +34,18 @@ _NULL_OBJECT = re.compile(rb"(?:\A|[^\s:,\[])\s*+null")
 def read_json(path: Path) -> pa.Table:
     """Return JSON objects as an Arrow table with columns for the names of all."""
     import pyarrow as pa
-    import pyarrow.json as arrow
 
     text = path.read_bytes()
     marks = _STRING.sub(b"", text)
     _refuse_deep(path, marks)
 
-    # Arrow reads lines; lists and columns of several types are read here
+    # a list, or lines
     is_list = text[:100].lstrip().startswith(b"[")
-    data = None
     try:
-        if not is_list:
-            # Arrow's reader ends the process at a null before all objects
-            if _NULL_OBJECT.search(marks):
-                raise ValueError("one is null")
-            try:
-                data = arrow.read_json(str(path))
-            except pa.ArrowInvalid as error:
-                if "changed from" not in str(error):  # the type of a column's values
-                    raise
-        if data is None:
-            data = _read_objects(text, is_list=is_list)
+        if is_list:
+            data = _join_objects(json.loads(text))
+        else:
+            data = _read_lines(path, text, marks)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         msg = f"{path} is not a file of JSON objects, one in each line or in a list: {error}."
         raise NoTableError(msg) from error
@@ -64,13 +55,32 @@ def read_json(path: Path) -> pa.Table:
     return data
 
 
+def _read_lines(path: Path, text: bytes, marks: bytes) -> pa.Table:
+    """Return the objects of a file of lines; `marks` are its text without strings."""
+    import pyarrow as pa
+    import pyarrow.json as arrow
+
+    # Arrow's reader ends the process at a null before all objects
+    if _NULL_OBJECT.search(marks):
+        raise ValueError("one is null")
+    try:
+        return arrow.read_json(str(path))
+    except pa.ArrowInvalid as error:
+        if "changed from" not in str(error):  # the type of a column's values
+            raise
+
+    # Arrow does not read columns of several types
+    lines = [json.loads(line) for line in text.splitlines() if line]
+    return _join_objects(lines)
+
+
 def _refuse_deep(path: Path, text_without_strings: bytes) -> None:
     """Refuse brackets within many brackets, which end the process or Python's stack."""
     marks = np.frombuffer(text_without_strings, dtype=np.uint8)
     if len(marks) == 0:
         return
-    opens = (marks == ord("[")) | (marks == ord("{"))
-    closes = (marks == ord("]")) | (marks == ord("}"))
+    opens = np.isin(marks, [ord("["), ord("{")])
+    closes = np.isin(marks, [ord("]"), ord("}")])
     steps = opens.astype(np.int64) - closes
     depth = np.cumsum(steps)
 
@@ -84,14 +94,9 @@ def _refuse_deep(path: Path, text_without_strings: bytes) -> None:
         )
 
 
-def _read_objects(text: bytes, *, is_list: bool) -> pa.Table:
+def _join_objects(found: Sequence[dict[str, object]]) -> pa.Table:
     """Return objects whose values may be of several types."""
     import pyarrow as pa
-
-    if is_list:
-        found = json.loads(text)
-    else:
-        found = [json.loads(line) for line in text.splitlines() if line]
 
     other = [each for each in found if not isinstance(each, dict)]
     if other:
@@ -104,7 +109,7 @@ def _read_objects(text: bytes, *, is_list: bool) -> pa.Table:
     return pa.table(columns)
 
 
-def one_type(cells: Sequence[Any]) -> pa.Array:
+def one_type(cells: Sequence[object]) -> pa.Array:
     """Return cells as an Arrow array: of their own type, or as text where they have several."""
     import pyarrow as pa
 
@@ -112,8 +117,13 @@ def one_type(cells: Sequence[Any]) -> pa.Array:
     if len(kinds) < 2 and kinds != {int}:
         with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
             return pa.array(cells)
-    to_type = float if kinds <= {int, float} else str
-    return pa.array([None if cell is None else to_type(cell) for cell in cells])
+
+    # numbers as floats, in which NaN stands for None; all else as text
+    if kinds <= {int, float}:
+        numbers = np.array(cells, dtype=np.float64)
+        return pa.array(numbers, from_pandas=True)
+    texts = [cell if cell is None else str(cell) for cell in cells]
+    return pa.array(texts)
 
 
 # Excel
@@ -130,15 +140,29 @@ def read_excel(path: Path) -> tuple[pa.Table, list[str]]:
         msg = f"The first sheet of {path} needs a line of column names and at least one row."
         raise TableError(msg)
 
-    # the first row has names; of the columns without one those with values are kept
-    titles = ["" if title is None else str(title).strip() for title in rows[0]]
-    cells_of = [[_without_mark(row[i]) for row in rows[1:]] for i in range(len(titles))]
-    names = name_columns(titles, find_index(titles, cells_of[0]))
-    kept = [i for i, title in enumerate(titles) if title or any(map(_is_there, cells_of[i]))]
-    check_names([names[i] for i in kept], path)
-    data = pa.table({names[i]: one_type(cells_of[i]) for i in kept})
+    # the first row has names
+    head, *body = rows
+    titles = []
+    columns = []
+    for j, title in enumerate(head):
+        titles.append("" if title is None else str(title).strip())
+        columns.append(_without_marks([row[j] for row in body]))
+    index = find_index(titles, columns[0])
+    names = name_columns(titles, index)
 
-    notes = note_unnamed(path, names, titles, cells_of)
+    # of the columns without one those with values are kept
+    kept: list[str] = []
+    arrays: list[pa.Array] = []
+    for name, title, column in zip(names, titles, columns, strict=True):
+        is_empty = column.count(None) == len(column)
+        if title or not is_empty:
+            kept.append(name)
+            arrays.append(one_type(column))
+    check_names(kept, path)
+    data = pa.table(arrays, kept)
+
+    # what a user may not expect
+    notes = note_unnamed(path, names, titles, columns)
     if n_sheets > 1:
         notes.append(f"The first sheet of {path} is read.")
     n_empty = _count_empty_between(is_filled)
@@ -155,23 +179,21 @@ def _read_cells(path: Path) -> tuple[Sheet, int]:
     with path.open("rb") as file:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            cells = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+            sheet = book.worksheets[0]
+            cells = [list(row) for row in sheet.iter_rows(values_only=True)]
         except (BadZipFile, KeyError, OSError, ValueError, AttributeError, SyntaxError) as error:
             msg = f"{path} is no Excel file that openpyxl can read, or it is damaged: {error}."
             raise NoTableError(msg) from error
         return cells, len(book.worksheets)
 
 
-def _is_there(cell: object) -> bool:
-    return cell is not None
-
-
-def _without_mark(cell: object) -> object:
-    """Return None for what programs write in a cell without a value."""
-    return None if is_program_mark(cell) else cell
+def _without_marks(cells: list[object]) -> list[object]:
+    """Return cells, None in place of what programs write for a missing value."""
+    return [None if is_program_mark(cell) else cell for cell in cells]
 
 
 def _count_empty_between(is_filled: list[bool]) -> int:
+    """Return how many rows without a value stand between the first and the last with one."""
     first = is_filled.index(True)
     end = len(is_filled) - is_filled[::-1].index(True)
     return is_filled[first:end].count(False)
@@ -179,19 +201,22 @@ def _count_empty_between(is_filled: list[bool]) -> int:
 
 def _note_formulas_without_values(path: Path, cells: Sheet) -> list[str]:
     """Return a note if cells hold a formula, but not what it gives."""
+    openpyxl = import_optional("openpyxl")
     with path.open("rb") as file:
-        book = import_optional("openpyxl").load_workbook(file, read_only=True)
+        book = openpyxl.load_workbook(file, read_only=True)
         formulas = chain.from_iterable(book.worksheets[0].iter_rows())
 
-        # cells without a value beside what stands in them
-        pairs = zip(chain.from_iterable(cells), formulas, strict=True)
-        found = [
-            cell.coordinate for value, cell in pairs if value is None and cell.data_type == "f"
-        ]
+        # cells without a value in which a formula stands
+        found = []
+        for value, cell in zip(chain.from_iterable(cells), formulas, strict=True):
+            if value is None and cell.data_type == "f":
+                found.append(cell.coordinate)
 
     if not found:
         return []
-    more = f", as have {len(found) - 1} more cells" if len(found) > 1 else ""
+    more = ""
+    if len(found) > 1:
+        more = f", as have {len(found) - 1} more cells"
     return [
         f"Cell {found[0]} of {path} has a formula without the value that it gives{more}: these are "
         "taken as missing. A program for spreadsheets that opens and saves the file adds them."

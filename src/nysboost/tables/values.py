@@ -74,8 +74,12 @@ def as_truth(value: object) -> float | None:
         truth = TRUTH.get(value.strip().lower())
         if truth is not None:
             return truth
+
+    # a number that stands for one
     number = as_number(value)
-    if number is None or number in (0.0, 1.0) or np.isnan(number):
+    if number is None or np.isnan(number):
+        return number
+    if number in (0.0, 1.0):
         return number
     return None
 
@@ -102,21 +106,25 @@ def numbers_as(kind: str, values: Sequence[object], form: str = "") -> tuple[Flo
     found = []
     for value in values:
         if form and isinstance(value, str):
-            found.append(read(in_usual_form(value, form)))
-        else:
-            found.append(read(value))
+            value = in_usual_form(value, form)
+        found.append(read(value))
 
+    # None becomes NaN
+    numbers = np.array(found, dtype=np.float64)
     wrong = np.array([number is None for number in found], dtype=bool)
-    return np.array(found, dtype=np.float64), wrong
+    return numbers, wrong
 
 
 def as_whole_numbers(values: Sequence[object]) -> list[int] | None:
     """Return text of whole numbers with all their digits; None if some are no whole numbers."""
     whole = []
     for value in values:
-        if not isinstance(value, str) or not _WHOLE.fullmatch(tidy(value)):
+        if not isinstance(value, str):
             return None
-        whole.append(int(tidy(value)))
+        text = tidy(value)
+        if not _WHOLE.fullmatch(text):
+            return None
+        whole.append(int(text))
     return whole
 
 
@@ -127,13 +135,19 @@ def unit_of(value: object) -> str:
     """Return the percent sign or the currency that a number is written with, or ""."""
     if not isinstance(value, str) or not re.search(r"\d", value):
         return ""
+    # the last sign, or the first
     text = tidy(value)
-    signs = (text[-1:], text.lstrip("+-")[:1])
-    return next((sign for sign in signs if _is_unit(sign)), "")
+    for sign in (text[-1:], text.lstrip("+-")[:1]):
+        if _is_unit(sign):
+            return sign
+    return ""
 
 
 def _is_unit(sign: str) -> bool:
-    return bool(sign) and (sign == "%" or unicodedata.category(sign) == "Sc")
+    """Return whether a sign, if there is one, is % or a currency."""
+    if sign in ("", "%"):
+        return sign == "%"
+    return unicodedata.category(sign) == "Sc"
 
 
 def unit_pattern(unit: str) -> str:
@@ -192,23 +206,29 @@ def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats
         The unit of numbers, the order of day and month in dates, or "".
     numbers : ndarray of shape (len(values),)
     """
+    if len(values) == 0:
+        return "number", "", np.empty(0)
     if all(isinstance(value, bool | np.bool) for value in values):
-        kind = "boolean" if len(values) else "number"
-        return kind, "", np.array(values, dtype=np.float64)
+        return "boolean", "", np.array(values, dtype=np.float64)
 
     # marks of gaps say nothing about the kind
     there = [value for value in values if not is_number_mark(value)]
     if not there:
         return "category", "", np.empty(0)
 
-    form = find_unit(values) or find_order([v for v in there if not is_program_mark(v)])
+    # the first kind that all values are of; most columns are of one, which one value shows
+    form = find_unit(values)
+    if not form:
+        form = find_order([value for value in there if not is_program_mark(value)])
     for kind in READINGS:
-        # one value first: most columns are of no kind but one
-        if not numbers_as(kind, there[:1], form)[1].any():
-            numbers, wrong = numbers_as(kind, values, form)
-            if not wrong.any():
-                return kind, form, numbers
+        _, first_is_wrong = numbers_as(kind, there[:1], form)
+        if first_is_wrong.any():
+            continue
+        numbers, wrong = numbers_as(kind, values, form)
+        if not wrong.any():
+            return kind, form, numbers
 
+    # numbers with mistakes among them, or text
     numbers, _ = numbers_as("number", values)
     if _are_mostly_numbers(values, numbers, counts):
         return "numbers, but", "", numbers
@@ -217,9 +237,14 @@ def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats
 
 def _are_mostly_numbers(values: Sequence[object], numbers: Floats, counts: Indices) -> bool:
     """Return whether nine rows of ten have numbers, too many different ones for codes."""
-    is_number = np.isfinite(numbers)
+    # rows with a value, and rows with a number
     is_there = [not is_number_mark(value) for value in values]
+    is_number = np.isfinite(numbers)
     rows = counts[is_there].sum()
+    rows_of_numbers = counts[is_number].sum()
+
+    # few whole numbers may be codes of a category
     many = len(values) > min(FEW_VALUES, rows / 2)
-    fractions = bool((numbers[is_number] % 1 != 0).any())
-    return bool((many or fractions) and counts[is_number].sum() >= MOSTLY * rows)
+    fractions = numbers[is_number] % 1
+    are_measured = many or bool(fractions.any())
+    return are_measured and bool(rows_of_numbers >= MOSTLY * rows)
