@@ -1,82 +1,144 @@
-"""NysBoost in TabArena's model form, with its search space.
+"""NysBoost in TabArena's model form, and a run on your own tables through TabArena's code.
 
 In an environment with `pip install tabarena nysboost`, from this folder:
 
-    python nysboost_model.py    # fits by AutoGluon on small tables, and the configurations
+    python nysboost_model.py DATA/tables mpg titanic    # tables.json names their targets
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import json
+import logging
+import tempfile
+import time
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from autogluon.common.space import Categorical, Int
 from autogluon.core.constants import REGRESSION
 from autogluon.core.models import AbstractModel
+from autogluon.core.utils.exceptions import TimeLimitExceeded
+from sklearn.model_selection import KFold, StratifiedKFold
+
+logger = logging.getLogger(__name__)
+
+TIME_FOR_SEARCH = 0.8
+"""Share of the time limit for the search, after which the best model is finished."""
 
 
 class NysBoostModel(AbstractModel):
-    """`NystroemRegressor` or `NystroemClassifier`, on the table as AutoGluon hands it over."""
+    """`NystroemRegressor` or `NystroemClassifier`, on the table as AutoGluon hands it over.
+
+    Missing values and categories reach the learner as they are. It holds out rows of X itself to
+    choose and calibrate a model, and then fits this model to all of X. Rows of X_val would be
+    learned as well, and AutoGluon scores models on them, so that they are left alone.
+    """
 
     ag_key = "NYSBOOST"
     ag_name = "NysBoost"
     seed_name = "random_state"
-    _supported_problem_types = ("binary", "multiclass", "regression")
     default_resources_physical_cores_only = True
+    default_num_gpus = 0
+    _supported_problem_types = ("binary", "multiclass", "regression")
+    _default_auxiliary_params_extra = {  # noqa: RUF012 - AutoGluon's form
+        "valid_raw_types": ["int", "float", "category", "bool"]
+    }
 
-    def _fit(self, X: pd.DataFrame, y: pd.Series, num_cpus: int = 1, **_: Any) -> None:
-        """Fit on the training rows: held-out rows are the learner's own."""
-        from threadpoolctl import threadpool_limits
-
+    def _fit(
+        self,
+        X: pd.DataFrame,
+        y: pd.Series,
+        time_limit: float | None = None,
+        num_cpus: int = 1,
+        num_gpus: float = 0,
+        **_: Any,
+    ) -> None:
+        begun = time.time()
         import nysboost as nb
 
-        made = nb.NystroemRegressor if self.problem_type == REGRESSION else nb.NystroemClassifier
-        self.model = made(verbose=0, **self._get_model_params())
-        with threadpool_limits(num_cpus):
-            self.model.fit(self.preprocess(X, is_train=True), y)
+        if num_gpus > 0:
+            logger.log(20, "\tNysBoost computes tables with categories on processors: no GPU used.")
+        made: Any = nb.NystroemClassifier
+        if self.problem_type == REGRESSION:
+            made = nb.NystroemRegressor
 
-    def _get_default_auxiliary_params(self) -> dict[str, Any]:
-        types = {"valid_raw_types": ["int", "float", "category", "bool"]}
-        return super()._get_default_auxiliary_params() | types
+        X = self.preprocess(X, is_train=True)
+        params = self._get_model_params()
+        if time_limit is not None:
+            left = TIME_FOR_SEARCH * (time_limit - (time.time() - begun))
+            if left <= 0:
+                raise TimeLimitExceeded
+            params["max_time"] = left
+        self.model = made(n_jobs=num_cpus, verbose=0, **params).fit(X, y)
 
-
-SEARCH_SPACE = {
-    "n_components": Int(100, 1000, default=256),
-    "kernel": Categorical("auto", "gaussian", "matern"),
-    "metric": Categorical("auto", "each", "full"),
-    "scale": Categorical("auto", "standard", "quantile"),
-    "local": Categorical("auto", False),
-}
-"""What TabArena draws configurations from, beside the default one."""
+    @classmethod
+    def _estimate_memory_usage_static(cls, *, X: pd.DataFrame, **_: Any) -> int:
+        """Return bytes: passes over the rows hold `max_memory`, and a model the mapped rows."""
+        working = 2 * 10**9
+        as_numbers = 8 * X.shape[0] * (X.shape[1] + 128)
+        return working + 3 * as_numbers
 
 
 def generator() -> Any:
-    """Return TabArena's generator of configurations."""
+    """Return TabArena's generator of configurations: the default one, and nothing to search."""
     from tabarena.utils.config_utils import ConfigGenerator
 
-    return ConfigGenerator(search_space=SEARCH_SPACE, model_cls=NysBoostModel, manual_configs=[{}])
+    return ConfigGenerator(search_space={}, model_cls=NysBoostModel, manual_configs=[{}])
+
+
+def run(folder: Path, name: str, time_limit: float) -> dict[str, Any]:
+    """Return TabArena's result on the first of three folds of a table."""
+    from tabarena.benchmark.experiment import AGModelBagExperiment
+    from tabarena.benchmark.task import UserTask
+
+    # the table as TabArena's task
+    about = json.loads((folder / "tables.json").read_text())[name]
+    table = pd.read_csv(folder / f"{name}.csv.gz", na_values=["?"])
+    table = table.dropna(subset=[about["target"]]).reset_index(drop=True)
+    texts = table.select_dtypes(exclude="number").columns
+    table[texts] = table[texts].astype("category")
+    y = table[about["target"]]
+    kind = KFold if about["task"] == "regression" else StratifiedKFold
+    folds = kind(3, shuffle=True, random_state=0).split(table, y)
+    splits = {0: {i: (a.tolist(), b.tolist()) for i, (a, b) in enumerate(folds)}}
+    task = UserTask(task_name=name)
+    data = task.create_task(
+        target_feature=about["target"],
+        problem_type=about["task"],
+        dataset=table,
+        splits=splits,
+    )
+
+    # eight bags, as TabArena fits them
+    experiment = AGModelBagExperiment(
+        name="NysBoost_c1_BAG_L1",
+        model_cls=NysBoostModel,
+        model_hyperparameters={"ag_args_ensemble": {"fold_fitting_strategy": "sequential_local"}},
+        num_bag_folds=8,
+        time_limit=time_limit,
+    )
+    found: dict[str, Any] = experiment.run(
+        task=data, fold=0, task_name=name, cache_task_key=task.cache_key
+    )
+    return found
 
 
 def main() -> None:
-    """Fit on a small table through AutoGluon, and print TabArena's experiments."""
-    import tempfile
-
-    from autogluon.tabular import TabularPredictor
-    from sklearn.datasets import load_diabetes, load_wine
-
-    for load, column, kind in ((load_diabetes, "bmi", "regression"), (load_wine, "hue", None)):
-        table = load(as_frame=True).frame
-        table["text"] = pd.cut(table[column], 3, labels=["low", "mid", "high"])
-        train, test = table.iloc[::2], table.iloc[1::2]
-        with tempfile.TemporaryDirectory() as folder:
-            predictor = TabularPredictor("target", path=folder, verbosity=1, problem_type=kind)
-            predictor.fit(
-                train, hyperparameters={NysBoostModel: {}}, num_bag_folds=2,
-                ag_args_ensemble={"fold_fitting_strategy": "sequential_local"},
-            )  # fmt: skip
-            print(predictor.leaderboard(test)[["model", "score_test", "eval_metric"]])
-    for experiment in generator().generate_all_bag_experiments(num_random_configs=3):
-        print(experiment.name, experiment.method_kwargs)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("tables", nargs="+")
+    parser.add_argument("--time-limit", type=float, default=3600)
+    given = parser.parse_args()
+    for experiment in generator().generate_all_bag_experiments(num_random_configs=0):
+        print(experiment.name)
+    folder = given.folder.resolve()
+    with tempfile.TemporaryDirectory() as models, contextlib.chdir(models):
+        for name in given.tables:
+            found = run(folder, name, given.time_limit)
+            shown = {key: found[key] for key in ("metric", "metric_error", "time_train_s")}
+            print(name, shown, flush=True)
 
 
 if __name__ == "__main__":
