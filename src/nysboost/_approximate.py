@@ -17,7 +17,7 @@ from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState, make_rng
 from nysboost.numerics.progress import report_progress
 from nysboost.settings import Settings
 from nysboost.tables.codes import Codes
-from nysboost.tables.frames import is_frame
+from nysboost.tables.frames import Table, is_frame
 from nysboost.tables.rows import FitOptions, fit_codes
 
 
@@ -125,13 +125,17 @@ def approximate(
     >>> nb.approximate(X, "kmeans", tol=0.1, sigma=1.0, random_state=0).relative_error() < 0.1
     True
     """
+    # what is wrong with names is said before any row is looked at
     find_method(method)
     if y is not None and method != "target":
         msg = f"The method {method!r} does not look at y: leave y out, or take method='target'."
         raise ValueError(msg)
-    settings = _settings(settings, n_components, options)
-    given_sizes = {"n_components": n_components, **options}
-    names = [name for name, value in given_sizes.items() if value is not None]
+
+    # the settings, and the names of those that the method may warn of
+    if n_components is not None:
+        options["n_components"] = n_components
+    settings = _replace_settings(settings, options)
+    names = [name for name, value in options.items() if value is not None]
 
     # a data frame of points becomes numbers
     encoder = None
@@ -171,22 +175,18 @@ class FrameEncoder:
 
     codes: Codes
 
-    def __call__(self, X: Any) -> Any:
+    def __call__(self, X: Table) -> Table:
         """Return a data frame as numbers, and any other table unchanged."""
         if is_frame(X):
             return self.codes(X, missing="refuse")
         return X
 
 
-def _settings(
-    settings: Settings | None, n_components: int | None, options: dict[str, Any]
-) -> Settings:
+def _replace_settings(settings: Settings | None, named: dict[str, Any]) -> Settings:
     """Return the given `settings` object, with its fields replaced by options given by name."""
     if settings is None:
         settings = Settings()
     if not isinstance(settings, Settings):
         msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
         raise TypeError(msg)
-    if n_components is not None:
-        options = options | {"n_components": n_components}
-    return replace(settings, **options)
+    return replace(settings, **named)

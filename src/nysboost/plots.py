@@ -9,21 +9,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.calibration import CalibrationDisplay
 from sklearn.inspection import PartialDependenceDisplay
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from nysboost.numerics.arrays import Floats, to_host
+from nysboost.approximation import Approximation
+from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import require_fraction
 from nysboost.user_error import import_optional
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "CalibrationDisplay",
@@ -37,10 +41,12 @@ CLAIMED = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
 """Stated coverages at which the observed coverage is shown."""
 
 
-def _new_axes(count: int, **how: Any) -> Any:
-    """Return the axes of a new figure, side by side."""
+def _new_axes() -> Axes:
+    """Return the axes of a new figure."""
     plt = import_optional("matplotlib.pyplot")
-    return plt.subplots(1, count, layout="constrained", **how)[1]
+    figure = plt.figure(layout="constrained")
+    ax: Axes = figure.add_subplot()
+    return ax
 
 
 @dataclass
@@ -84,7 +90,13 @@ class IntervalDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, interval: float = 0.9, ax: Any = None
+        cls,
+        estimator: BaseEstimator,
+        X: TableLike,
+        y: ArrayLike,
+        *,
+        interval: float = 0.9,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the predictions of a fitted regressor with their intervals.
 
@@ -107,8 +119,10 @@ class IntervalDisplay:
         y_true = _check_column("y", y)
         y_pred = to_host(estimator.predict(X))
         check_consistent_length(y_true, y_pred)
+
         lower, upper = _predict_ends(estimator, X, interval)
-        return cls(y_true, y_pred, lower, upper, interval).plot(ax=ax)
+        shown = cls(y_true, y_pred, lower, upper, interval)
+        return shown.plot(ax=ax)
 
     @classmethod
     def from_predictions(
@@ -118,24 +132,27 @@ class IntervalDisplay:
         y_std: ArrayLike,
         *,
         interval: float = 0.9,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw predictions with the intervals of normal distributions, all of shape (n,)."""
         require_fraction("interval", interval)
         truth, mean, std = _check_predictions(y_true, y_pred, y_std)
         lower, upper = _normal_ends(mean, std, interval)
-        return cls(truth, mean, lower, upper, interval).plot(ax=ax)
+        shown = cls(truth, mean, lower, upper, interval)
+        return shown.plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the display on `ax`, or on a new figure if `ax` is None."""
-        self.ax_ = _new_axes(1) if ax is None else ax
+        self.ax_ = ax or _new_axes()
         _draw_diagonal(self.ax_, np.concatenate([self.y_true, self.y_pred]))
 
-        inside = (self.lower <= self.y_true) & (self.y_true <= self.upper)
+        # the truth against the prediction, in two colours
+        inside = _is_inside(self.y_true, self.lower, self.upper)
         self._draw_intervals(inside, "C0", "inside")
         self._draw_intervals(~inside, "C3", "outside")
 
-        title = f"{self.interval:.0%} intervals contain {inside.mean():.0%} of {len(inside)} rows"
+        found = f"{inside.mean():.0%} of {len(inside)} rows"
+        title = f"{self.interval:.0%} intervals contain {found}"
         self.ax_.set(xlabel="predicted", ylabel="true", title=title.replace("%", " %"))
         self.ax_.legend()
         return self
@@ -191,31 +208,33 @@ class CoverageDisplay:
     covered: Floats
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: BaseEstimator, X: TableLike, y: ArrayLike, *, ax: Axes | None = None
+    ) -> Self:
         """Draw the coverage of a fitted regressor; parameters as in `IntervalDisplay`."""
         _refuse_classifiers(cls.__name__, estimator)
         truth = _check_column("y", y)
         covered = []
         for claim in CLAIMED.tolist():
             lower, upper = _predict_ends(estimator, X, claim)
-            covered.append(_share_inside(truth, lower, upper))
+            covered.append(_is_inside(truth, lower, upper).mean())
         return cls(np.array(covered)).plot(ax=ax)
 
     @classmethod
     def from_predictions(
-        cls, y_true: ArrayLike, y_pred: ArrayLike, y_std: ArrayLike, *, ax: Any = None
+        cls, y_true: ArrayLike, y_pred: ArrayLike, y_std: ArrayLike, *, ax: Axes | None = None
     ) -> Self:
         """Draw the coverage of normal distributions; all arrays have shape (n,)."""
         truth, mean, std = _check_predictions(y_true, y_pred, y_std)
         covered = []
         for claim in CLAIMED.tolist():
             lower, upper = _normal_ends(mean, std, claim)
-            covered.append(_share_inside(truth, lower, upper))
+            covered.append(_is_inside(truth, lower, upper).mean())
         return cls(np.array(covered)).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the display on `ax`, or on a new figure if `ax` is None."""
-        self.ax_ = _new_axes(1) if ax is None else ax
+        self.ax_ = ax or _new_axes()
         _draw_diagonal(self.ax_, np.array([0.0, 1.0]), label="perfectly calibrated")
 
         self.ax_.plot(CLAIMED, self.covered, "o-", label="intervals")
@@ -227,7 +246,7 @@ class CoverageDisplay:
 # Predictions with intervals
 
 
-def _refuse_classifiers(display: str, estimator: Any) -> None:
+def _refuse_classifiers(display: str, estimator: BaseEstimator) -> None:
     if is_classifier(estimator):
         msg = f"{display} draws a regressor; CalibrationDisplay is for classifiers."
         raise TypeError(msg)
@@ -254,11 +273,13 @@ def _check_predictions(
     return truth, mean, std
 
 
-def _predict_ends(estimator: Any, X: Any, claim: float) -> tuple[Floats, Floats]:
+def _predict_ends(estimator: BaseEstimator, X: TableLike, claim: float) -> tuple[Floats, Floats]:
     """Return the ends of intervals with this coverage, (n,) each."""
     if hasattr(estimator, "predict_interval"):
         lower, upper = estimator.predict_interval(X, claim)
         return to_host(lower), to_host(upper)
+
+    # a regressor of scikit-learn's
     mean, std = estimator.predict(X, return_std=True)
     return _normal_ends(to_host(mean), to_host(std), claim)
 
@@ -269,15 +290,15 @@ def _normal_ends(mean: Floats, std: Floats, claim: float) -> tuple[Floats, Float
     return mean - reach, mean + reach
 
 
-def _share_inside(truth: Floats, lower: Floats, upper: Floats) -> float:
-    inside = (lower <= truth) & (truth <= upper)
-    return float(inside.mean())
+def _is_inside(truth: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    """Return which true values lie in their intervals, shape (n,)."""
+    return (lower <= truth) & (truth <= upper)
 
 
-def _draw_diagonal(ax: Any, values: Floats, **how: Any) -> None:
+def _draw_diagonal(ax: Axes, values: Floats, label: str | None = None) -> None:
     """Draw the diagonal over the range of the values."""
     ends = [values.min(), values.max()]
-    ax.plot(ends, ends, "--", color="black", lw=1, zorder=3, **how)
+    ax.plot(ends, ends, "--", color="black", lw=1, zorder=3, label=label)
 
 
 # Errors
@@ -312,16 +333,18 @@ class ErrorPathDisplay:
     errors: dict[str, Floats]
 
     @classmethod
-    def from_approximations(cls, *approximations: Any, ax: Any = None) -> Self:
+    def from_approximations(cls, *approximations: Approximation, ax: Axes | None = None) -> Self:
         """Draw the errors of boosting and ensemble runs, with one pass over G for each run."""
         errors = {one.method: one.error_path() for one in approximations}
         return cls(errors).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the errors on `ax`, or on a new figure if `ax` is None; ensembles are dashed."""
-        self.ax_ = _new_axes(1) if ax is None else ax
+        self.ax_ = ax or _new_axes()
         for name, errors in self.errors.items():
-            line = "--" if name.startswith("ensemble") else "-"
+            line = "-"
+            if name.startswith("ensemble"):
+                line = "--"
             n_learners = np.arange(1, len(errors) + 1)
             self.ax_.semilogy(n_learners, errors, line, label=name)
         self.ax_.set(xlabel="number of learners", ylabel="relative error")
@@ -365,12 +388,12 @@ class LandmarksDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
+        estimator: BaseEstimator,
+        X: TableLike,
+        y: TableLike | None = None,
         *,
         sizes: Sequence[int] = (16, 32, 64, 128, 256),
-        axes: Any = None,
+        axes: Sequence[Axes] | None = None,
     ) -> Self:
         """Fit a copy of the estimator with each number of landmarks, and draw errors and times.
 
@@ -389,21 +412,29 @@ class LandmarksDisplay:
         """
         errors = np.zeros(len(sizes))
         found = cls(np.asarray(sizes), errors, np.zeros_like(errors))
+
+        # a transformer approximates a matrix
         if y is None or not hasattr(estimator, "predict"):
             found.measure = "relative error of the kernel matrix"
             found._fit_each(estimator, X, y, _gram_error)
             return found.plot(axes=axes)
 
+        # a learner predicts held-out rows
         found.measure = "root mean squared error"
         if is_classifier(estimator):
             found.measure = "log loss"
         scorer = get_scorer(f"neg_{found.measure.replace(' ', '_')}")
         rows, held_out, targets, truth = train_test_split(X, y, random_state=0)
-        found._fit_each(estimator, rows, targets, HeldOutError(scorer, held_out, truth))
+        measure_error = HeldOutError(scorer, held_out, truth)
+        found._fit_each(estimator, rows, targets, measure_error)
         return found.plot(axes=axes)
 
     def _fit_each(
-        self, estimator: Any, X: Any, y: Any, measure_error: Callable[[Any], float]
+        self,
+        estimator: BaseEstimator,
+        X: TableLike,
+        y: TableLike | None,
+        measure_error: Callable[[BaseEstimator], float],
     ) -> None:
         """Fit a copy of the estimator with each number of landmarks, and keep error and time."""
         for i, size in enumerate(self.n_components.tolist()):
@@ -413,31 +444,34 @@ class LandmarksDisplay:
             self.seconds[i] = time.perf_counter() - begun
             self.errors[i] = measure_error(fitted)
 
-    def plot(self, *, axes: Any = None) -> Self:
+    def plot(self, *, axes: Sequence[Axes] | None = None) -> Self:
         """Draw the display on two `axes`, or on a new figure if `axes` is None."""
-        self.axes_ = axes
         if axes is None:
-            self.axes_ = _new_axes(2, sharey=True, figsize=(9, 4))
+            plt = import_optional("matplotlib.pyplot")
+            _, axes = plt.subplots(1, 2, layout="constrained", sharey=True, figsize=(9, 4))
+        self.axes_ = axes
         left, right = self.axes_
         self._draw_errors(left, self.n_components, "landmarks")
         self._draw_errors(right, self.seconds, "seconds to fit")
         left.set(ylabel=self.measure)
         return self
 
-    def _draw_errors(self, ax: Any, values: Floats, label: str) -> None:
+    def _draw_errors(self, ax: Axes, values: Floats, label: str) -> None:
         """Draw the errors against some values, with readable ticks."""
         ticker = import_optional("matplotlib.ticker")
 
         ax.loglog(values, self.errors, "o-")
         ax.set(xlabel=label)
         ax.grid(alpha=0.3)
+
+        # plain numbers, three in each power of ten
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(ticker.NullFormatter())
 
 
-def _gram_error(transformer: Any) -> float:
+def _gram_error(transformer: BaseEstimator) -> float:
     return float(transformer.approximation_.relative_error())
 
 
@@ -445,10 +479,10 @@ def _gram_error(transformer: Any) -> float:
 class HeldOutError:
     """The error of a learner on held-out rows X with targets y."""
 
-    scorer: Any
-    X: Any
-    y: Any
+    scorer: Callable[[BaseEstimator, TableLike, TableLike], float]
+    X: TableLike
+    y: TableLike
 
-    def __call__(self, learner: Any) -> float:
+    def __call__(self, learner: BaseEstimator) -> float:
         """Return the error."""
         return -float(self.scorer(learner, self.X, self.y))
