@@ -42,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = "--json" in given
     is_closed = sys.stdout is None
 
+    # errors of the call itself, before anything is written
     with warnings.catch_warnings(), standard_streams(forgiving=False):
         warnings.showwarning = _print_warning
         with explain_errors(as_json=as_json):
@@ -56,28 +57,35 @@ def _parse(given: list[str]) -> tuple[Command, Namespace]:
     """Return the command that the words ask for, with its options."""
     from nysboost.cli.commands import COMMANDS, make_parser, spell
 
+    # words that no option of the command takes are a mistake, or those of another command
     _refuse_unknown("command", given, list(COMMANDS))
     options, rest = make_parser().parse_known_args(given or ["--help"])
     command = COMMANDS[options.command]
-    known = [word for word in command.options.split() if word.startswith("-")]
+    names = command.options.split()
     if rest and rest[0] in command.elsewhere:
         raise UserError(command.elsewhere[rest[0]])
+    known = [name for name in names if name.startswith("-")]
     _refuse_unknown(f"{options.command} option", rest, known)
 
-    # The command that gives the same numbers, wherever data and results lie
-    names = " ".join(name for name in command.options.split() if name not in ELSEWHERE)
-    options.again = shlex.join(["nysboost", options.command, *spell(options, names)])
+    # the command that gives the same numbers, wherever data and results lie
+    same = [name for name in names if name not in ELSEWHERE]
+    words = spell(options, " ".join(same))
+    options.again = shlex.join(["nysboost", options.command, *words])
     return command, options
 
 
 def _run(command: Command, options: Namespace, *, as_json: bool) -> None:
     """Run a command; with --json print what it found and nothing else."""
+    # a table on standard output keeps all else away from it
     out = str(getattr(options, "out", ""))
     to_standard_output = out == "-"
     silent = as_json and not to_standard_output
-    with explain_errors(as_json=as_json, kept=command.kept.format(out=out)):
+
+    kept = command.kept.format(out=out)
+    with explain_errors(as_json=as_json, kept=kept):
+        run = resolve_name(command.runs)
         with standard_streams(silent=silent, forgiving=not to_standard_output):
-            found = resolve_name(command.runs)(options)
+            found = run(options)
         if as_json and to_standard_output:
             print(_as_json(found), file=sys.stderr)
         elif as_json:

@@ -8,13 +8,13 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nysboost.cli import cluster
 from nysboost.cli.sinks import (
+    Column,
     Columns,
     Found,
     escape_formulas,
@@ -31,12 +31,13 @@ from nysboost.rows.lazy import counted_from
 from nysboost.tables.schema import Schema
 from nysboost.user_error import ModelError, NoFileError, UserError, raise_as
 
-Function: TypeAlias = Callable[[Part], Any]
+Function: TypeAlias = Callable[[Part], Array | Columns]
 """What a model makes of rows: an array, or several by name."""
 
 
 def run(options: Namespace) -> Found:
     """Write predictions or features of all rows of a table, here or on a cluster."""
+    # the model, in as much memory as this command may use
     refuse_existing(options.out, options.force, [options.data, options.model])
     with raise_as(UserError):
         as_bytes(options.max_memory)
@@ -44,6 +45,7 @@ def run(options: Namespace) -> Found:
     if hasattr(model, "max_memory"):
         model.max_memory = options.max_memory
 
+    # what it makes of rows, and the columns that are written beside that
     if options.command == "predict":
         what = "prediction"
         function = _predictions_of(model, options)
@@ -54,6 +56,7 @@ def run(options: Namespace) -> Found:
         beside = []
     source, kept = open_fitted(options, model, beside)
 
+    # here, or by the workers of a cluster
     begun = time.perf_counter()
     if options.scheduler is None:
         rows, columns = _write(what, function, source, kept, options)
@@ -63,6 +66,7 @@ def run(options: Namespace) -> Found:
         rows, columns = cluster.write(what, function, source, options)
     seconds = time.perf_counter() - begun
 
+    # what came of it
     found: Found = {"out": str(options.out), "rows": rows, "columns": columns}
     if options.drop_missing:
         found["dropped_rows"] = source.dropped_rows
@@ -101,6 +105,7 @@ def _predictions_of(model: Model, options: Namespace) -> Function:
             advice = "fit with --target, or use nysboost transform"
         raise ModelError(f"{kind} cannot predict: {advice}.")
 
+    # options that not every model has an answer to
     given = {
         "--std": options.std,
         "--interval": options.interval is not None,
@@ -108,7 +113,9 @@ def _predictions_of(model: Model, options: Namespace) -> Function:
     }
     asked = [name for name, is_given in given.items() if is_given]
     if asked and not hasattr(model, "predict_interval"):
-        verb = "is" if len(asked) == 1 else "are"
+        verb = "is"
+        if len(asked) > 1:
+            verb = "are"
         msg = f"{' and '.join(asked)} {verb} for regression, but this is a {kind}."
         raise ModelError(msg)
     if options.proba and not hasattr(model, "predict_proba"):
@@ -139,14 +146,16 @@ class Spread:
         else:
             columns["prediction"] = self.model.predict(X)
 
+        # the ends of an interval, and quantiles at levels
         if self.interval is not None:
             lower, upper = self.model.predict_interval(X, self.interval)
             columns["lower"] = lower
             columns["upper"] = upper
         if self.quantiles:
-            of_levels = np.moveaxis(self.model.predict_quantiles(X, self.quantiles), -1, 0)
-            for level, quantile in zip(self.quantiles, of_levels, strict=True):
-                columns[f"quantile_{level:g}"] = quantile
+            quantiles = self.model.predict_quantiles(X, self.quantiles)
+            by_level = np.moveaxis(quantiles, -1, 0)
+            for level, of_level in zip(self.quantiles, by_level, strict=True):
+                columns[f"quantile_{level:g}"] = of_level
         return columns
 
 
@@ -156,7 +165,7 @@ class Probabilities:
 
     model: Model
 
-    def __call__(self, X: Part) -> dict[str, NDArray[Any]]:
+    def __call__(self, X: Part) -> dict[str, Column]:
         """Return columns by name."""
         columns = {"prediction": self.model.predict(X)}
         probabilities = np.asarray(self.model.predict_proba(X))
@@ -170,6 +179,8 @@ def _features_of(model: Model) -> Function:
     if hasattr(model, "transform"):
         transform: Function = model.transform
         return transform
+
+    # an approximation has a feature map
     if not hasattr(model, "feature_map"):
         advice = "it in Python"
         if hasattr(model, "predict"):
@@ -184,15 +195,15 @@ def _features_of(model: Model) -> Function:
 class Features:
     """Features of an approximation, which takes arrays or the tables of its schema."""
 
-    features: Function
+    features: Callable[[Part], Array]
     schema: Schema
 
     def __call__(self, X: Part) -> Array:
         """Return the features of rows."""
         if hasattr(X, "column_names") and not self.schema.columns:
-            X = np.stack(self.schema.read(X, "refuse"), axis=1)
-        features: Array = self.features(X)
-        return features
+            columns = self.schema.read(X, "refuse")
+            X = np.stack(columns, axis=1)
+        return self.features(X)
 
 
 # Writing it
@@ -202,24 +213,29 @@ def _write(
     what: str, function: Function, source: Source, kept: Sequence[str], options: Namespace
 ) -> tuple[int, int]:
     """Write what a model says of each part of a table; return the numbers of rows and columns."""
-    expected = source.file.n
+    # rows that are left out are not known beforehand
+    n = source.file.n
+    expected = n
     if source.drop_missing:
         expected = None
+
     verbose = int(str(options.out) != "-")
     width = 0
     start = 0
     with warnings.catch_warnings(), open_sink(options.out, expected, force=options.force) as write:
         # names were checked above, once for all parts
         warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
-        for part in count_rows(source.parts(kept), what, source.file.n, verbose):
+        for part in count_rows(source.parts(kept), what, n, verbose):
             table = part
             if source.named:
                 table = part.select(list(source.columns))
+
+            # an error names the row of the whole table
             with counted_from(start, str(source.file.path)):
                 made = function(table)
-
             if not isinstance(made, dict):
                 made = {what: made}
+
             columns: Columns = _columns_to_write(made, part, kept)
             if options.escape_formulas:
                 columns = escape_formulas(columns)
@@ -229,15 +245,21 @@ def _write(
     return start, width
 
 
-def _columns_to_write(made: Mapping[str, Array], part: Part, kept: Sequence[str]) -> Found:
+def _columns_to_write(
+    made: Mapping[str, Column], part: Part, kept: Sequence[str]
+) -> dict[str, Column]:
     """Return the columns to keep of a part, and beside them what the model has made of it."""
-    columns = {name: part.column(name) for name in kept}
-    for name, values in made.items():
+    columns: dict[str, Column] = {name: part.column(name) for name in kept}
+    for name, found in made.items():
         if name in kept:
             raise UserError(f"The column {name!r} to keep has the name of one that is written.")
-        values = np.asarray(values)
-        if values.dtype == bool:  # labels are written as the heads of their columns have them
+
+        # truth values are written as the heads of their columns have them
+        values = np.asarray(found)
+        if values.dtype == bool:
             values = values.astype(str)
+
+        # a column for each output
         of_outputs = values.reshape(len(values), -1).T
         names = name_columns(name, len(of_outputs))
         columns.update(zip(names, of_outputs, strict=True))

@@ -4,40 +4,60 @@ from __future__ import annotations
 
 import os
 from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn, TypedDict
 
 from nysboost._version import __version__
 from nysboost.user_error import UserError
 
-Spec: TypeAlias = dict[str, Any]
-"""What `ArgumentParser.add_argument` takes of one option."""
+
+class Spec(TypedDict, total=False):
+    """What `ArgumentParser.add_argument` takes of one option."""
+
+    action: str | type[Action]
+    type: Callable[[str], object]
+    choices: Sequence[str]
+    default: object
+    nargs: str
+    required: bool
+    metavar: str
+    help: str
 
 
-def _count(least: int, default: int | None = None, metavar: str = "N") -> Spec:
-    """Return what an option says that is a whole number, at least so large."""
+@dataclass(frozen=True)
+class Count:
+    """Reads a whole number, at least so large."""
 
-    def read(text: str) -> int:
-        if not text.isdigit() or int(text) < least:
-            raise ArgumentTypeError(f"a whole number from {least} on is needed, not {text!r}")
+    least: int
+
+    def __call__(self, text: str) -> int:
+        """Return the number that a text is."""
+        if not text.isdigit() or int(text) < self.least:
+            raise ArgumentTypeError(f"a whole number from {self.least} on is needed, not {text!r}")
         return int(text)
 
-    return {"type": read, "default": default, "metavar": metavar}
+
+@dataclass(frozen=True)
+class Number:
+    """Reads a number above 0 and below `most`; `what` says so in a sentence."""
+
+    most: float
+    what: str
+
+    def __call__(self, text: str) -> float:
+        """Return the number that a text is."""
+        with suppress(ValueError):
+            number = float(text)
+            if 0 < number < self.most:
+                return number
+        raise ArgumentTypeError(f"{self.what} is needed, not {text!r}")
 
 
-def _choice(*choices: str) -> Spec:
-    return {"choices": choices, "default": choices[0]}
-
-
-def _share(text: str) -> float:
-    try:
-        if 0 < float(text) < 1:
-            return float(text)
-    except ValueError:
-        pass
-    raise ArgumentTypeError(f"a number between 0 and 1 is needed, not {text!r}")
+_share = Number(1, "a number between 0 and 1")
+_seconds = Number(float("inf"), "a positive number of seconds")
 
 
 def _levels(text: str) -> list[float]:
@@ -45,19 +65,20 @@ def _levels(text: str) -> list[float]:
     return sorted({_share(part) for part in text.split(",")})
 
 
-def _seconds(text: str) -> float:
-    try:
-        if 0 < float(text) < float("inf"):
-            return float(text)
-    except ValueError:
-        pass
-    raise ArgumentTypeError(f"a positive number of seconds is needed, not {text!r}")
-
-
 def _separator(text: str) -> str:
-    if text in ("tab", "\\t") or (len(text) == 1 and text not in '"\r\n'):
+    """Return a separator; a quotation mark or the end of a line is none."""
+    is_one_character = len(text) == 1 and text not in '"\r\n'
+    if is_one_character or text in ("tab", "\\t"):
         return text
     raise ArgumentTypeError(f"one character, or tab, is needed, not {text!r}")
+
+
+def _count(least: int, default: int | None = None, metavar: str = "N") -> Spec:
+    return {"type": Count(least), "default": default, "metavar": metavar}
+
+
+def _choice(*choices: str) -> Spec:
+    return {"choices": choices, "default": choices[0]}
 
 
 FLAG: Spec = {"action": "store_true"}
@@ -211,7 +232,7 @@ class Command:
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
-OR_OUTPUT = {"--out": {"help": "the file to write; - for standard output"}}
+OR_OUTPUT: dict[str, Spec] = {"--out": {"help": "the file to write; - for standard output"}}
 MEASURED = "What was measured until then, if anything, is in {out}."
 COMMANDS = {
     "fit": Command(
@@ -290,13 +311,22 @@ def spell(options: Namespace, names: str) -> list[str]:
     words: list[str] = []
     for name in names.split():
         value = getattr(options, name.strip("-").replace("-", "_"))
-        if value == OPTIONS[name].get("default", False) or value is None:
-            continue
-        if isinstance(value, bool):
-            words.append(name if value else f"--no-{name[2:]}")
+        usual = OPTIONS[name].get("default", False)
+        if value is None or value == usual:
             continue
 
-        values = value if isinstance(value, list) else [value]
+        # a switch has no value behind it
+        if value is True:
+            words.append(name)
+            continue
+        if value is False:
+            words.append(f"--no-{name[2:]}")
+            continue
+
+        # an option that may be given again has a list; a positional one has no name before it
+        values = [value]
+        if isinstance(value, list):
+            values = value
         for one in values:
             if name.startswith("-"):
                 words.append(name)
@@ -321,18 +351,23 @@ def make_parser() -> ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"nysboost {__version__}")
-    every: Action = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    every = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
+        # its first sentence, and what is given without a name
         brief = command.says.partition(". ")[0].rstrip(".")
         options = command.options.split()
-        given = " ".join(option.upper() for option in options if option[0] != "-")
-        one = every.add_parser(  # type: ignore[attr-defined]
+        positional = [option.upper() for option in options if option[0] != "-"]
+        one = every.add_parser(
             name,
             help=brief,
             description=command.says,
-            usage=f"nysboost {name} {given} [options]",
+            usage=f"nysboost {name} {' '.join(positional)} [options]",
             allow_abbrev=False,
         )
+
+        # options as the table has them, but for what the command says itself
         for option in options:
-            one.add_argument(option, **OPTIONS[option] | command.own.get(option, {}))
+            spec = OPTIONS[option] | command.own.get(option, {})
+            one.add_argument(option, **spec)
     return parser

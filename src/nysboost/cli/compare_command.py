@@ -38,13 +38,14 @@ MOST_ROWS = 20_000
 
 def compare(options: Namespace) -> Found:
     """Compare methods, until Ctrl-C; print a table, recommend one, write a report."""
+    # what is wrong is said before anything is measured
     chosen = methods.choose_methods(options.methods, options.kernel)
     kernel = _choose_kernel(options)
     points = _read_points(options)
     budget = methods.choose_budget(options.components, len(points), chosen, options.learners)
     make_writable(options.out, REPORT_FILES, [options.data])
 
-    # What is compared on what
+    # what is compared on what
     seeds = format_count(options.repeats, "seed")
     notes = [
         *points.notes,
@@ -53,7 +54,7 @@ def compare(options: Namespace) -> Found:
     ]
     print("\n".join(printable(note) for note in notes))
 
-    # The comparison and its report
+    # the comparison
     task = methods.Task(
         points.X,
         kernel,
@@ -67,6 +68,8 @@ def compare(options: Namespace) -> Found:
     )
     with report_progress("methods", verbose=1):
         outcomes = methods.run(task, notes.append)
+
+    # its report
     method, reason = methods.recommend(outcomes)
     page = methods.make_page(
         outcomes,
@@ -119,9 +122,11 @@ def _read_points(options: Namespace) -> Points:
     if options.max_rows > MOST_ROWS:
         msg = f"The exact error takes all n² entries: at most {MOST_ROWS} rows, not "
         raise UserError(f"{msg}{options.max_rows}.")
-    if not options.data.exists() and str(options.data) in datasets.DATASETS:
+    is_data_set = str(options.data) in datasets.DATASETS
+    if is_data_set and not options.data.exists():
         return _read_data_set(options)
 
+    # kernel values, or a table of which some rows are used
     source = open_source(options)
     if options.kernel == "precomputed":
         return _read_kernel_values(source, options)
@@ -153,6 +158,7 @@ def _read_data_set(options: Namespace) -> Points:
 
 def _read_kernel_values(source: Source, options: Namespace) -> Points:
     """Return the kernel values between some of the rows, or refuse what is no kernel matrix."""
+    # a square matrix of numbers
     G = source.read().X
     if source.named:
         G = _as_matrix(G, source)
@@ -165,6 +171,7 @@ def _read_kernel_values(source: Source, options: Namespace) -> Points:
     with raise_as(TableError):
         check_precomputed(scan_rows(G, name=str(source.file.path)))
 
+    # some rows, and the columns of the same numbers
     note, kept = choose_rows(n, options)
     if len(kept) < n:
         G = G[kept][:, kept]
@@ -179,8 +186,8 @@ def _as_matrix(table: pa.Table, source: Source) -> NDArray[np.float64]:
                 f"{source.file.path} is no kernel matrix: its column {column.name!r} holds no "
                 "numbers. Leave --kernel precomputed out to compare on its rows as points."
             )
-    columns = [column.to_numpy() for column in table.columns]
-    return np.column_stack(columns).astype(np.float64)
+    matrix = np.column_stack([column.to_numpy() for column in table.columns])
+    return matrix.astype(np.float64)
 
 
 def _read_numbers(source: Source, options: Namespace) -> Points:
@@ -188,14 +195,16 @@ def _read_numbers(source: Source, options: Namespace) -> Points:
 
     Gaps are filled here; a fit without a target has to leave such rows out.
     """
+    # an array, of which a scan says which number is none
     table = source.read().X
     if not source.named:
-        scan_rows(table, name=str(source.file.path))  # or it says which number is none
+        scan_rows(table, name=str(source.file.path))
         points = Points(table, [], source.file.notes)
         if options.standardise:
             _standardise(points)
         return points
 
+    # columns of any kind, which are scaled if there are several
     schema = Schema.of(table)
     gaps = any(column.gaps for column in schema.columns)
     points = Points(
@@ -215,9 +224,12 @@ def _standardise(points: Points) -> None:
     X = points.X
     if is_sparse(X):
         raise UserError("A sparse table this wide cannot be standardised: it would fill up.")
+
+    # constant columns become 0
     mean = X.mean(axis=0)
     std = X.std(axis=0)
-    points.X = (X - mean) / np.where(std > 0, std, 1.0)
+    scale = np.where(std > 0, std, 1.0)
+    points.X = (X - mean) / scale
     points.scaled = True
     points.notes.append(
         "Each column was scaled to mean 0 and standard deviation 1 (--no-standardise leaves them)."
@@ -231,6 +243,7 @@ def _command_to_approximate(
     method: str, task: methods.Task, points: Points, options: Namespace
 ) -> dict[str, str]:
     """Return what approximates with the recommended method on all rows."""
+    # nysboost fit takes one core and columns as they are
     needs_python = method in methods.MIXTURES or points.scaled or not options.data.exists()
     if needs_python or options.kernel == "precomputed":
         return _python_to_approximate(method, task, points)
@@ -247,6 +260,7 @@ def _command_to_approximate(
 
 def _python_to_approximate(method: str, task: methods.Task, points: Points) -> dict[str, str]:
     """Return a line of Python that does what the comparison did."""
+    # points, or the matrix itself
     if isinstance(task.kernel, str):
         kernel = repr(task.kernel)
         what = "G, the kernel matrix"
@@ -258,6 +272,7 @@ def _python_to_approximate(method: str, task: methods.Task, points: Points) -> d
     if points.scaled:
         rows = "sklearn.preprocessing.scale(X)"
 
+    # the same number of landmarks
     sizes = ""
     for name, value in task.sizes(method).items():
         if value is not None:

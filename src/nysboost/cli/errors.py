@@ -67,9 +67,11 @@ def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iter
 
 def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
     """Return what an error means to a person, and the exit code."""
+    # errors of ours are sentences already
     if isinstance(error, UserError):
         codes = [code for kind, code in CODES.items() if isinstance(error, kind)]
         return str(error), codes[0]
+
     if isinstance(error, KeyboardInterrupt):
         return f"Stopped. {kept}", STOPPED
     if isinstance(error, MemoryError):
@@ -77,25 +79,31 @@ def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
         if str(error):
             reason = f": {error}"
         return f"The memory is too small{reason}. Try a smaller --max-memory.", NO_ROOM
+
+    # errors of the operating system, special kinds before general ones
     if isinstance(error, FileNotFoundError):
         return f"There is no file {error.filename or error}.", NO_FILE
     if isinstance(error, PermissionError):
         return f"Permission denied: {error.filename or error}.", NO_FILE
-    if isinstance(error, RecursionError):
-        return "The file is nested too deeply to be read.", WRONG_DATA
     if isinstance(error, OSError):
         return _describe_os_error(error)
+
+    # what is left is about the data
+    if isinstance(error, RecursionError):
+        return "The file is nested too deeply to be read.", WRONG_DATA
     return str(error), WRONG_DATA
 
 
 def _describe_os_error(error: OSError) -> tuple[str, int]:
     """Return a sentence about an error of the operating system, and the exit code."""
     said = (error.strerror or str(error)).rstrip(".")
-    if KEPT in said:  # it says what to do
-        return f"{said}.", NO_ROOM
+
+    # what to do where no place is left, unless the error says it
+    advice = ""
     if error.errno == errno.EFBIG:
-        return f"The output could not be written: {said}. A limit on file sizes is set.", NO_ROOM
-    if error.errno in DISK_FULL:
+        advice = "A limit on file sizes is set"
+    elif error.errno in DISK_FULL:
         advice = "Make room or write to another disk"
-        return f"The output could not be written: {said}. {advice}.", NO_ROOM
-    return f"{said}.", NO_ROOM
+    if KEPT in said or not advice:
+        return f"{said}.", NO_ROOM
+    return f"The output could not be written: {said}. {advice}.", NO_ROOM

@@ -12,10 +12,9 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 import nysboost as nb
 from nysboost.catalogue import find_method
@@ -35,7 +34,7 @@ from nysboost.compare.methods import choose_kernel
 from nysboost.compare.page import format_number
 from nysboost.compare.peers import LINEAR
 from nysboost.learn.input import number_groups
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.checks import as_bytes
 from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import count_rows
@@ -57,7 +56,7 @@ COPIES = 6
 SMALL_SHARE = 0.05
 """A share of the rows that the final model may do without."""
 
-Block: TypeAlias = NDArray[Any]
+Block: TypeAlias = Array
 """Rows as numbers, shape (n, d)."""
 
 OF_LEARNERS = {"linear": False, "cv": "random", "groups": None, "max_time": None}
@@ -72,15 +71,15 @@ def run(options: Namespace) -> Found:
     refuse_existing(options.out, options.force, [options.data])
     _refuse_wrong_options(options)
 
+    # the table and the model
     begun = time.perf_counter()
-    # The table and the model
     source = open_source(options)
     with _name_file_in_errors(source):
         model, tested = _fit(source, options)
     _keep_writing(model, source)
     nb.save(model, options.out)
 
-    # What came of it
+    # what came of it
     found: Found = {
         "out": str(options.out),
         "model": type(model).__name__,
@@ -91,6 +90,8 @@ def run(options: Namespace) -> Found:
     if source.drops:
         found["dropped_rows"] = source.dropped_rows
     found["seconds"] = round(time.perf_counter() - begun, 3)
+
+    # what comes next
     if options.target is None:
         found["next"] = f"nysboost transform {options.out} new.csv --out features.npy"
     else:
@@ -135,6 +136,7 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
 
     Also return what a test on held-out rows has shown.
     """
+    # parts are read until they are too large to be copied in memory
     allowed = as_bytes(options.max_memory) // COPIES
     size = 0
     parts: list[pa.Table] = []
@@ -145,12 +147,14 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
         if size > allowed:
             return _fit_large(source, chain(parts, tables), options), {}
 
-    # All of it is in memory
+    # all of it is in memory
     rows = source.join(parts)
-    _print_columns(Schema.of(rows.X, "fill", _ids(options)), rows.X.num_rows, options)
+    schema = Schema.of(rows.X, "fill", _ids(options))
+    _print_columns(schema, rows.X.num_rows, options)
     if rows.y is None:
         return make_model(options, None).fit(rows.X), {}
 
+    # a learner, tested or not
     target = str(source.target)
     y, classify = choose_task(rows.y, target, options)
     if not options.test:
@@ -179,20 +183,24 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
         print(f"The error on held-out rows was not measured: {few}.")
         return _fit_rows(rows, classify, options), {}
 
-    # A time limit is that of all fits together
+    # a time limit is that of all fits together
     fits_again = len(held) > SMALL_SHARE * len(problem.y)
     share = 1.0
     if fits_again:
         share = 0.5
+
+    # the error beside those of simple models
     name = OURS
     if options.linear:
         name = LINEAR
-    model, outcomes = fit_and_test(make_model(options, classify, share), problem, held, name)
-
+    untested = make_model(options, classify, share)
+    model, outcomes = fit_and_test(untested, problem, held, name)
     sentence = say_outcome(outcomes, problem.measure, problem.target)
     errors = ", ".join(f"{o.name} {format_number(o.error, 4)}" for o in outcomes)
     print(f"{problem.measure.capitalize()} on {len(held):,} rows held out: {errors}")
     print(printable(sentence))
+
+    # the model that is saved has seen all rows, or all but few
     if fits_again:
         model = _fit_rows(rows, classify, options, share)
 
@@ -209,22 +217,18 @@ def _fit_rows(rows: TrainingRows, classify: bool, options: Namespace, share: flo
 
 def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -> Model:
     """Look at all rows, then copy them as numbers to a file, from which any row can be taken."""
+    # what the columns are, of all rows
     names = list(source.columns)
     beside: list[pa.Table] = []
-
-    # What the columns are, of all rows
-    def summarise() -> Iterator[list[ColumnSummary]]:
-        for part in tables:
-            beside.append(part.select(source.beside))
-            yield summarise_columns(part.select(names))
-
     missing = "fill"
     if source.target is None:
         missing = "refuse"
-    schema = Schema.from_summaries(summarise(), missing, named=True, ids=_ids(options))
-    _print_columns(schema, sum(part.num_rows for part in beside), options)
+    summaries = _summarise(tables, source, beside)
+    schema = Schema.from_summaries(summaries, missing, named=True, ids=_ids(options))
+    n = sum(part.num_rows for part in beside)
+    _print_columns(schema, n, options)
 
-    # Targets and groups, in memory
+    # targets and groups, in memory
     together = join_tables(beside)
     groups = source.groups_in(together)
     y = source.target_in(together)
@@ -232,7 +236,7 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
     if y is not None:
         y, classify = choose_task(y, str(source.target), options)
 
-    # All rows as numbers, in a file
+    # all rows as numbers, in a file
     training = _train_codes(schema, source, y, classify)
 
     def encode(part: pa.Table, start: int) -> Floats:
@@ -244,11 +248,21 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
         else:
             model = _fit_rows(TrainingRows(X, y, groups), classify, options)
 
-    # The model takes tables, not the numbers that were made of one
+    # the model takes tables, not the numbers that were made of one
     model._table = training.codes
     model.schema_ = schema
     name_columns(model, names, len(names))
     return model
+
+
+def _summarise(
+    tables: Iterable[pa.Table], source: Source, beside: list[pa.Table]
+) -> Iterator[list[ColumnSummary]]:
+    """Yield what is seen of the columns in each part; keep target and groups in `beside`."""
+    names = list(source.columns)
+    for part in tables:
+        beside.append(part.select(source.beside))
+        yield summarise_columns(part.select(names))
 
 
 def _train_codes(
@@ -291,6 +305,7 @@ def _fit_array(source: Source, options: Namespace) -> Model:
         return block[:, :width]
 
     with _numbers_in_file(source, split) as X:
+        # target and groups, of the rows that were kept
         others = dict(zip(source.beside, np.concatenate(beside).T, strict=True))
         values = source.y
         if source.target is not None:
@@ -316,12 +331,15 @@ def _numbers_in_file(source: Source, encode: Callable[[Part, int], Block]) -> It
     """Give all rows as a memory map of numbers; `encode` takes a part and its first row."""
     with TemporaryDirectory(prefix="nysboost-") as folder:
         parts = count_rows(source.parts(), "read", source.file.n, 1)
+
+        # the first block shows how many columns there are
         block = encode(next(parts), 0)
         file = NpyOutput(Path(folder) / "X.npy", None, block.shape[1], block)
         file.begin()
         file.write(np.ascontiguousarray(block))
         for part in parts:
-            file.write(np.ascontiguousarray(encode(part, file.written)))
+            block = encode(part, file.written)
+            file.write(np.ascontiguousarray(block))
         yield file.finish()
 
 
@@ -333,6 +351,7 @@ def _fit_on_cluster(source: Source, options: Namespace) -> Model:
         if y is None:
             return make_model(options, None).fit(X)
 
+        # its labels are not looked at: numbers are regressed
         classify = options.task == "classification"
         if options.task == "auto":
             classify = y.dtype.kind not in "fiu"
@@ -361,7 +380,9 @@ def hints_to_hold_out(schema: Schema, options: Namespace) -> list[str]:
 
 def _ids(options: Namespace) -> str:
     """Return what is done with columns that number the rows: a learner may leave them out."""
-    return "keep" if options.target is None else str(options.ids)
+    if options.target is None:
+        return "keep"
+    return str(options.ids)
 
 
 def choose_task(y: Targets, target: str, options: Namespace) -> tuple[Targets, bool]:
@@ -372,6 +393,7 @@ def choose_task(y: Targets, target: str, options: Namespace) -> tuple[Targets, b
     numbers = y.dtype.kind in "fiu"
     n_values = len(np.unique(y))
     whole = numbers and _are_whole(y)
+
     classify = bool(options.task == "classification")
     if options.task == "auto":
         classify = not numbers or (whole and n_values == 2)
@@ -379,7 +401,9 @@ def choose_task(y: Targets, target: str, options: Namespace) -> tuple[Targets, b
     if not classify and not numbers:
         msg = f"The target {target!r} is text ({y[0]!r}): it can be classified, not regressed."
         raise UserError(msg)
-    if classify and whole:  # labels 1, 2 and not 1.0, 2.0
+
+    # labels 1, 2 and not 1.0, 2.0
+    if classify and whole:
         return y.astype(np.int64), True
     return y, classify
 
@@ -424,15 +448,23 @@ def make_model(options: Namespace, classify: bool | None, share: float = 1.0) ->
             random_state=options.seed,
         )
 
+    # its share of the time
     max_time = options.max_time
     if max_time is not None:
         max_time *= share
+
+    # a linear model has no leaves
     kernel = "auto"
     local: bool | str = "auto"
     if options.linear:
         kernel = "linear"
     if options.linear or not options.local:
         local = False
+
+    # how rows are held out
+    cv = None
+    if options.cv == "time":
+        cv = "time"
     return make_learner(
         classify,
         options.components,
@@ -441,7 +473,7 @@ def make_model(options: Namespace, classify: bool | None, share: float = 1.0) ->
         local=local,
         max_memory=options.max_memory,
         ids=options.ids,
-        cv="time" if options.cv == "time" else None,
+        cv=cv,
         max_time=max_time,
     )
 
@@ -454,11 +486,14 @@ def _name_file_in_errors(source: Source) -> Iterator[None]:
     except ValueError as error:
         if "contains NaN" not in str(error):
             raise
-        said = str(error).partition(". Remove")[0].removeprefix("X ").removeprefix("Column ")
-        said = said.replace("Input y", "the target").rstrip(".")
-        column = "column " if said.startswith("'") else ""
+
+        # its first sentence, in the words of the command
+        said, _, _ = str(error).partition(". Remove")
+        if said.startswith("Column "):
+            said = f"c{said[1:]}"
+        said = said.removeprefix("X ").replace("Input y", "the target").rstrip(".")
         advice = "--drop-missing leaves such rows out, --drop-column a column."
-        raise TableError(f"{source.file.path}: {column}{said}. {advice}") from error
+        raise TableError(f"{source.file.path}: {said}. {advice}") from error
 
 
 def _refuse_wrong_options(options: Namespace) -> None:
@@ -468,6 +503,7 @@ def _refuse_wrong_options(options: Namespace) -> None:
         as_bytes(options.max_memory)
         choose_kernel(options.kernel, options.sigma)
 
+    # options of the other kind of model
     if options.target is None:
         given = _options_given(options, OF_LEARNERS)
         if given:
@@ -485,8 +521,5 @@ def _refuse_wrong_options(options: Namespace) -> None:
 
 def _options_given(options: Namespace, usual: Mapping[str, object]) -> str:
     """Return the options whose values are not the usual ones, as a sentence has them."""
-    return ", ".join(
-        f"--{name.replace('_', '-')}"
-        for name, value in usual.items()
-        if getattr(options, name) != value
-    )
+    given = [name for name, value in usual.items() if getattr(options, name) != value]
+    return ", ".join(f"--{name.replace('_', '-')}" for name in given)

@@ -22,6 +22,7 @@ from nysboost.compare.page import make_writable, publish
 from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import report_progress
 from nysboost.tables.schema import Schema
+from nysboost.tables.values import first_of
 from nysboost.user_error import UserError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ LARGEST = 1e100
 
 def learn(options: Namespace) -> Found:
     """Compare learners by cross-validation, until Ctrl-C; print a table, write a report."""
-    # The table and its target
+    # the rows that are used
     source = open_source(options)
     if not source.named:
         msg = f"The columns of {source.file.path} have no names: learn takes a file that has them."
@@ -42,6 +43,8 @@ def learn(options: Namespace) -> Found:
     all_y = np.asarray(rows.y)
     note, kept = choose_rows(len(all_y), options)
     frame: pa.Table = rows.X.take(kept)
+
+    # what their columns are; a fit would warn of what has been said
     notes = [note]
     if source.drops:
         dropped = format_count(source.dropped_rows, "row")
@@ -49,12 +52,15 @@ def learn(options: Namespace) -> Found:
     schema = Schema.of(frame)
     notes += [*schema.describe(), *hints_to_hold_out(schema, options)]
     print("\n  ".join(printable(line) for line in notes))
-    warnings.filterwarnings("ignore", message="Column '")  # what each is has been said
+    warnings.filterwarnings("ignore", message="Column '")
 
-    # What is learned
+    # what is learned
     target = str(source.target)
     y, classify = choose_task(all_y[kept], target, options)
-    y = y.astype(str if classify else np.float64)
+    if classify:
+        y = y.astype(str)
+    else:
+        y = y.astype(np.float64)
     groups = rows.groups
     if groups is not None:
         groups = groups[kept]
@@ -72,7 +78,7 @@ def learn(options: Namespace) -> Found:
     _refuse_what_cannot_be_learned(problem, source)
     notes.append(f"{problem.task} of {target}, {problem.describe_folds()}")
 
-    # The comparison and its report
+    # the comparison and its report
     make_writable(options.out, REPORT_FILES, [options.data])
     with report_progress("fits", verbose=1):
         outcomes, first = learners.cross_validate(problem, notes.append)
@@ -113,28 +119,36 @@ def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) ->
     if len(y) < 2 * folds:
         raise UserError(f"{path} has {len(y)} rows: too few for {folds} folds.")
 
-    if not problem.classify and (np.abs(y) > LARGEST).any():
-        row = int(np.argmax(np.abs(y) > LARGEST))
+    # numbers
+    row = None
+    if not problem.classify:
+        row = first_of(np.abs(y) > LARGEST)
+    if row is not None:
         raise UserError(
             f"Column {target} of {path} has the value {y[row]:g} in row {row + 1}, out of range: "
             "divide the column by a constant, or drop such rows."
         )
 
-    if problem.groups is not None and len(np.unique(problem.groups)) < folds:
-        n = format_count(len(np.unique(problem.groups)), "different value")
-        raise UserError(
-            f"The column of --groups has {n}, fewer than the {folds} folds: take fewer folds "
-            "with --folds."
-        )
+    # groups, of which each fold needs one
+    if problem.groups is not None:
+        n_groups = len(np.unique(problem.groups))
+        if n_groups < folds:
+            n = format_count(n_groups, "different value")
+            raise UserError(
+                f"The column of --groups has {n}, fewer than the {folds} folds: take fewer folds "
+                "with --folds."
+            )
 
+    # labels, of which each fold needs all
     values, counts = np.unique(y, return_counts=True)
     if len(values) == 1:
         msg = f"The target {target} is {values[0]} in every row: there is nothing to learn."
         raise UserError(msg)
-    if problem.classify and counts.min() < folds:
-        n = format_count(counts.min(), "row")
+    rarest = counts.argmin()
+    if problem.classify and counts[rarest] < folds:
+        n = format_count(counts[rarest], "row")
         raise UserError(
-            f"The label {values[counts.argmin()]} of {target} has {n}, fewer than the {folds} "
+            f"The label {values[rarest]} of {target} has {n}, fewer than the {folds} "
             "folds: drop such rows, or take fewer folds with --folds."
         )
 
@@ -152,6 +166,7 @@ def _commands_to_fit(
     if ours is None or learners.is_no_better_than_constant(outcomes):
         return {}
 
+    # the simplest that is as good as the best, or ours all the same
     chosen = learners.find_simplest(outcomes)
     if chosen is None:
         winner = learners.name_in_sentence(best, begins=True)
@@ -163,6 +178,7 @@ def _commands_to_fit(
         name = learners.name_in_sentence(chosen, begins=True)
         why = f"{name} is simpler and predicts as well. To fit it to all rows and save it:"
 
+    # its options, and those of this command that a fit has too
     words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost"]
     names = f"--target --task --components --seed --cv --groups --drop-missing-target {CHOOSING}"
     words += spell(options, names)

@@ -22,6 +22,7 @@ def describe(options: Namespace) -> Found:
     model = load_model(path)
     schema = schema_of(model)
 
+    # the file, and the columns that go in
     said: Found = {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -32,6 +33,8 @@ def describe(options: Namespace) -> Found:
     if schema.named:
         said["names_in"] = [column.name for column in schema.columns]
         said["schema"] = schema.describe()
+
+    # what comes out, and how the kernel is approximated
     if hasattr(model, "get_feature_names_out"):
         said["features_out"] = len(model.get_feature_names_out())
     if hasattr(model, "classes_"):
@@ -49,7 +52,9 @@ def _describe_approximation(approximation: Model) -> Found:
         value = getattr(approximation, name, None)
         if value in (None, 0, "unnamed"):  # a learner's landmarks come from no one method
             continue
-        said[name] = value if isinstance(value, int) else str(value)
+        if not isinstance(value, int):
+            value = str(value)
+        said[name] = value
 
     if hasattr(approximation, "landmarks"):
         said["landmarks"] = len(approximation.landmarks)
@@ -62,21 +67,17 @@ def list_all(options: Namespace) -> Found:
     if options.data_dir is not None and not options.data_dir.is_dir():
         raise UserError(f"The data folder {options.data_dir} does not exist.")
     data_sets = datasets.list_all(options.data_dir)
-    asked = [options.what]
-    if options.what == "all":
-        asked = ["methods", "kernels", "presets", "data"]
 
-    if "methods" in asked:
+    # what is printed, one list or all
+    if options.what in ("methods", "all"):
         print("methods, by family:")
         for family, names in nb.FAMILIES.items():
             print(_wrap(f"  {family}: {', '.join(names)}"))
-    if "kernels" in asked:
+    if options.what in ("kernels", "all"):
         print(_wrap(f"kernels: {', '.join(KERNELS)}"))
-    if "presets" in asked:
-        loaded = [presets.load(name) for name in presets.ORDER]
-        rows = [[preset.name, preset.title, "; ".join(preset.figures)] for preset in loaded]
-        print_table(Table("presets", ["name", "experiment", "figures of the paper"], rows))
-    if "data" in asked:
+    if options.what in ("presets", "all"):
+        print_table(_tabulate_presets())
+    if options.what in ("data", "all"):
         rows = [list(data_set.values()) for data_set in data_sets]
         print_table(Table("data sets", list(data_sets[0]), rows))
 
@@ -86,6 +87,14 @@ def list_all(options: Namespace) -> Found:
         "presets": list(presets.ORDER),
         "data": data_sets,
     }
+
+
+def _tabulate_presets() -> Table:
+    rows = []
+    for name in presets.ORDER:
+        preset = presets.load(name)
+        rows.append([preset.name, preset.title, "; ".join(preset.figures)])
+    return Table("presets", ["name", "experiment", "figures of the paper"], rows)
 
 
 def _wrap(text: str) -> str:

@@ -81,8 +81,8 @@ class Source:
     @property
     def whole(self) -> bool:
         """Whether these are all rows and columns of an array."""
-        all_columns = len(self.columns) == len(self.file.names)
-        return all_columns and not self.named and not self.drops
+        has_all_columns = len(self.columns) == len(self.file.names)
+        return has_all_columns and not self.named and not self.drops
 
     @property
     def beside(self) -> list[str]:
@@ -106,6 +106,7 @@ class Source:
                 yield block
                 continue
 
+            # the rows without gaps, of which there may be none
             whole = self._find_whole_rows(block, names, rows)
             self.kept.append(whole)
             n_left += int(whole.sum())
@@ -115,27 +116,35 @@ class Source:
                 yield _take_rows(block, whole)
 
         if n_left == 0:
-            without_gaps = " without gaps" if self.drops else ""
-            raise TableError(f"{self.file.path} has no rows{without_gaps}.")
+            rows_needed = "rows"
+            if self.drops:
+                rows_needed = "rows without gaps"
+            raise TableError(f"{self.file.path} has no {rows_needed}.")
 
     def _find_whole_rows(self, block: Part, names: list[str], rows: slice) -> NDArray[np.bool_]:
         """Return which rows of a block have no gap where gaps are left out."""
+        # the columns that need a value
         required: list[str] = []
         if self.drop_missing:
             required = [*self.columns, *self.beside]
         elif self.target is not None:
             required = [self.target]
 
+        # of an array or of a table
         whole = np.ones(block.shape[0], dtype=bool)
         if isinstance(block, np.ndarray):
             positions = [names.index(name) for name in required]
-            whole &= np.isfinite(block[:, positions]).all(axis=1)
+            is_number = np.isfinite(block[:, positions])
+            whole &= is_number.all(axis=1)
         elif required:
             for cells in read_columns(block, required):
                 whole &= ~cells.gaps
+
+        # a target that lies beside the columns
         if self.y is not None and self.y.dtype.kind == "f":
             y = self.y[rows]
-            whole &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
+            is_number = np.isfinite(y.reshape(len(y), -1))
+            whole &= is_number.all(axis=1)
         return whole
 
     def read(self) -> TrainingRows:
@@ -150,7 +159,10 @@ class Source:
             table = join_tables(parts)
             X = table.select(list(self.columns))
             return TrainingRows(X, self.target_in(table), self.groups_in(table))
-        return TrainingRows(np.concatenate(parts)[:, : len(self.columns)], None)
+
+        # an array whose target is read with the fit
+        block = np.concatenate(parts)
+        return TrainingRows(block[:, : len(self.columns)], None)
 
     def target_in(self, table: pa.Table) -> Targets | None:
         """Return the values of the target in an Arrow table, of shape (n,); None without one."""
@@ -176,7 +188,7 @@ def open_source(options: Namespace) -> Source:
     """Open the table of a command that fits or compares, and print what was noticed."""
     file = _open_file(options)
 
-    # The target is a column, or an array beside the others in the same file
+    # the target is an array beside the others in the same file, or a column
     target = getattr(options, "target", None)
     y = None
     if target is not None and isinstance(file, ArrayFile):
@@ -186,14 +198,14 @@ def open_source(options: Namespace) -> Source:
     if target is not None:
         target = _find_column(file, target)
 
-    # Groups are a column that is no feature
+    # groups are a column that is no feature
     groups = getattr(options, "groups", None)
     if groups is not None:
         groups = _find_column(file, groups)
     if groups is not None and groups == target:
         raise UserError(f"--groups and --target both name the column {target!r}: give two columns.")
 
-    # All other columns are features
+    # all other columns are features
     left_out = {target, groups, *_find_columns(file, options.drop_column)}
     names = without_index(file)
     columns = [name for name in names if name not in left_out]
@@ -202,7 +214,6 @@ def open_source(options: Namespace) -> Source:
             f"{file.path} has no column beside the target and those that --drop-column leaves out."
         )
     _print_notes(file)
-    on_cluster = getattr(options, "scheduler", None) is not None
     source = Source(
         file,
         columns,
@@ -212,8 +223,11 @@ def open_source(options: Namespace) -> Source:
         drop_missing_target=getattr(options, "drop_missing_target", False),
         groups=groups,
     )
+
+    # labels and groups may have more digits than a float
+    on_cluster = getattr(options, "scheduler", None) is not None
     if isinstance(file, CsvFile) and not on_cluster:
-        file.exact = source.beside  # labels and groups may have more digits than a float
+        file.exact = source.beside
     return source
 
 
@@ -228,6 +242,7 @@ def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[
     if others and isinstance(file, ArrayFile):
         raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
 
+    # columns by their names, or all in their order
     if schema.named and not isinstance(file, ArrayFile):
         with raise_as(ModelError):
             schema.match_names(file.names, str(file.path))
@@ -270,6 +285,7 @@ def _open_file(options: Namespace, schema: Schema | None = None) -> TableFile:
 
 def _find_columns(file: TableFile, given: Sequence[str]) -> list[str]:
     """Return columns given by name or number, each for itself or several with commas between."""
+    # a name may have commas itself
     names: list[str] = []
     for text in given:
         if text in file.names:
@@ -285,6 +301,8 @@ def _find_column(file: TableFile, name: str) -> str:
     names = file.names
     if name in names:
         return name
+
+    # a number counts from 0, a negative one from the end
     is_number = name.removeprefix("-").isdigit() and len(name) < 10
     if is_number and -len(names) <= int(name) < len(names):
         return str(names[int(name)])
@@ -293,6 +311,7 @@ def _find_column(file: TableFile, name: str) -> str:
 
 def schema_of(model: Model) -> Schema:
     """Return what a model knows of its columns."""
+    # of an estimator, or of the transformer that it stands on, or of an approximation
     holder = getattr(model, "features_", model)
     schema = getattr(holder, "schema_", None)
     encoder = getattr(model, "encoder", None)
@@ -300,6 +319,8 @@ def schema_of(model: Model) -> Schema:
         schema = encoder.codes.schema
     if isinstance(schema, Schema):
         return schema
+
+    # columns of an array, of which only the number is known
     width = getattr(model, "n_features_in_", None)
     if width is None:
         width = model.gram.rows.n_features

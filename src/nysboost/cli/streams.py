@@ -73,13 +73,16 @@ def standard_streams(*, silent: bool = False, forgiving: bool = True) -> Iterato
     have are replaced. With `silent` nothing is printed, with `forgiving` output whose reader has
     left is discarded.
     """
+    # both streams take any text
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+            nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, nowhere)
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
+    # what the command prints
     output: TextIO = sys.stdout
     if silent:
         output = io.StringIO()
