@@ -15,9 +15,11 @@ from nysboost.gram.landmarks import Landmarks, Sample
 from nysboost.kernels import Evaluator, Kernel, make_kernel
 from nysboost.numerics.arrays import (
     Array,
+    Floats,
     Indices,
     Selection,
     dtype_name,
+    floats_on_host,
     gather,
     in_dtype_of,
     in_float64,
@@ -189,6 +191,14 @@ class Gram(ABC):
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
         return self.cross(rows, self.landmarks(cols))
+
+    def host_block(self, rows: Indices, cols: Indices) -> Floats:
+        """Return G[rows, cols] on the host, in float64."""
+        return floats_on_host(self.block(rows, cols))
+
+    def host_diag(self, rows: Selection | None = None) -> Floats:
+        """Return the diagonal, or its entries at `rows`, on the host, in float64."""
+        return floats_on_host(self.diag(rows))
 
     def whole(self) -> Array:
         """Return all of G, from its blocks on and below the diagonal."""

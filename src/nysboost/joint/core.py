@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -201,7 +202,8 @@ def project_sample(
     W = None
     if landmarks.indices is None:
         W = gram.within(landmarks)
-    return optimal_core(A, lambda Q: times(G, Q), W)
+    times_gram = partial(times, G)
+    return optimal_core(A, times_gram, W)
 
 
 # Approximations on a sample, and their errors

@@ -34,39 +34,45 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     floats_on_host,
+    in_float64,
     like,
     namespace,
     row_blocks,
+    to_host,
 )
 from nysboost.numerics.linalg import max_abs, range_basis
 
 
 def strips(gram: Gram) -> Iterator[Array]:
     """Yield all rows of G, in order, as blocks of shape (b, n)."""
-    everything = gram.landmarks(np.arange(gram.n))
+    everything = np.arange(gram.n)
+    columns = gram.landmarks(everything)
     row_bytes = 8 * gram.n
     held = min(BLOCK_BYTES, gram.budget.bytes // 4)
     for block in row_blocks(gram.n, row_bytes, held):
-        yield gram.cross(block, everything)
+        yield gram.cross(block, columns)
 
 
 def optimal(gram: Gram, c: int, rng: Generator) -> FeatureMap:  # noqa: ARG001
     """Return the truncated eigendecomposition U_c Λ_c U_cᵀ, for small n: P = U_c Λ_c^(−1/2)."""
-    everything = np.arange(gram.n)
+    n = gram.n
+    everything = np.arange(n)
     G = gram.block(everything, everything)
 
     # Λ_c and U_c
     host = floats_on_host(G)
     symmetric = (host + host.T) / 2
-    largest = (gram.n - c, gram.n - 1)
+    largest = (n - c, n - 1)
     eigenvalues, U = eigh(symmetric, subset_by_index=largest)
 
     # without eigenvalues that are rounding
-    kept = eigenvalues > gram.n * gram.eps * eigenvalues[-1]
+    rounding = n * gram.eps * eigenvalues[-1]
+    kept = eigenvalues > rounding
     roots = np.sqrt(eigenvalues[kept])
-    projection = like(U[:, kept] / roots, G)
+    P = U[:, kept] / roots
+
     landmarks = gram.landmarks(everything)
-    return FeatureMap(gram.kernel, landmarks, projection)
+    return FeatureMap(gram.kernel, landmarks, like(P, G))
 
 
 def adaptive(gram: Gram, c: int, rng: Generator) -> Indices:
@@ -87,12 +93,12 @@ def choose_in_rounds(
     rng: Generator,
 ) -> Indices:
     """Choose distinct columns: the first round uniform, the others by their squared residuals."""
-    pool = Pool(gram.n)
-    first, *sizes = equal_parts(c, rounds)
-    chosen = pool.draw(first, rng)
-    for size in sizes:
+    unused = Pool(gram.n)
+    first, *others = equal_parts(c, rounds)
+    chosen = unused.draw(first, rng)
+    for size in others:
         weights = residuals(gram, chosen)
-        drawn = pool.draw(size, rng, weights)
+        drawn = unused.draw(size, rng, weights)
         chosen = np.append(chosen, drawn)
     return chosen
 
@@ -111,7 +117,7 @@ def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
         explained = (rows @ Q) @ Q.T
         rest = rows - explained
         squares = xp.sum(rest * rest, axis=1)
-        norms.append(arrays.to_host(squares))
+        norms.append(to_host(squares))
     return np.concatenate(norms)
 
 
@@ -124,15 +130,20 @@ def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
     # C − C W_k⁺ W = C (I − P Pᵀ W)
     W = gram.within(landmarks)
     identity = arrays.identity(len(chosen), P)
-    projection = identity - P @ (P.T @ W)
+    explained = P @ (P.T @ W)
+    projection = identity - explained
+
+    # its rows are features
     missed = FeatureMap(gram.kernel, landmarks, projection)
     return Factor(gram, missed).squared_norms()
 
 
 def equal_parts(c: int, rounds: int) -> list[int]:
     """Split c columns into at most this many rounds of nearly equal size, none empty."""
-    parts = np.array_split(np.arange(c), min(c, rounds))
-    return [len(part) for part in parts]
+    n_parts = min(c, rounds)
+    size, rest = divmod(c, n_parts)
+    larger = [size + 1] * rest
+    return larger + [size] * (n_parts - rest)
 
 
 def modified(gram: Gram, c: int, rng: Generator) -> FeatureMap:
@@ -140,8 +151,9 @@ def modified(gram: Gram, c: int, rng: Generator) -> FeatureMap:
     columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)
     landmarks = gram.landmarks(columns)
     C = gram.cross(slice(None), landmarks)
-    projection = optimal_core(C, gram.times).projection
-    return FeatureMap(gram.kernel, landmarks, like(projection, C))
+    core = optimal_core(C, gram.times)
+    projection = like(core.projection, C)
+    return FeatureMap(gram.kernel, landmarks, projection)
 
 
 def spectral_shift(gram: Gram, c: int, rng: Generator) -> InSample:
@@ -156,29 +168,33 @@ def spectral_shift(gram: Gram, c: int, rng: Generator) -> InSample:
     P and G P where the paper takes a randomised singular value decomposition: the same
     columns serve twice, and G = low rank + δI is recovered exactly.
     """
-    # P and C = G P
+    # C = G P, and P
     columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)
-    C = gram.cross(slice(None), gram.landmarks(columns))
-    xp = namespace(C)
-    C = xp.astype(C, xp.float64)
-    rows = np.arange(gram.n)
-    P = like(np.equal.outer(rows, columns), C)
+    landmarks = gram.landmarks(columns)
+    C = in_float64(gram.cross(slice(None), landmarks))
+    everything = np.arange(gram.n)
+    is_chosen = np.equal.outer(everything, columns)
+    P = like(is_chosen, C)
 
     # δ̄, from the space of P and G P
+    xp = namespace(C)
     scaled = P * max_abs(C)
     space = xp.concat([scaled, C], axis=1)
     first_shift = _find_tail(gram, space).mean
 
-    # δ, and the eigenvectors of QᵀGQ
-    tail = _find_tail(gram, C - first_shift * P)
-    inner = (tail.inner + tail.inner.T) / 2
-    eigenvalues, Y = xp.linalg.eigh(inner)
+    # δ and Q, from the space of C̄
+    C_shifted = C - first_shift * P
+    tail = _find_tail(gram, C_shifted)
+
+    # QᵀGQ − δI = Y S Λ Yᵀ, with the signs S
+    symmetric = (tail.inner + tail.inner.T) / 2
+    eigenvalues, Y = xp.linalg.eigh(symmetric)
+    shifted = eigenvalues - tail.mean
+    signs = np.sign(to_host(shifted))
+    roots = xp.sqrt(xp.abs(shifted))
 
     # C̄ Ū C̄ᵀ = F S Fᵀ
-    shifted = eigenvalues - tail.mean
-    roots = xp.sqrt(xp.abs(shifted))
     F = tail.Q @ (Y * roots)
-    signs = np.sign(arrays.to_host(shifted))
     return InSample(gram, F, signs, shift=tail.mean)
 
 
@@ -198,8 +214,7 @@ def _find_tail(gram: Gram, space: Array) -> Tail:
     if rank >= gram.n:
         return Tail(0.0, Q, inner)
 
-    diagonal = floats_on_host(gram.diag())
-    trace = float(diagonal.sum())
-    within = float(np.trace(arrays.to_host(inner)))
+    trace = float(gram.host_diag().sum())
+    within = float(np.trace(to_host(inner)))
     mean = (trace - within) / (gram.n - rank)
     return Tail(max(0.0, mean), Q, inner)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -21,19 +23,29 @@ from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.linalg import times
 
 
-def kmeans(gram: Gram, c: int, rng: Generator) -> Landmarks:
-    """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
-    return cluster_rows(gram, c, rng)[0]
+class ClusteredRows(NamedTuple):
+    """The centres of k-means, the rows that it saw, all or a sample, and the cluster of each."""
+
+    centres: Landmarks
+    rows: Indices
+    cluster: Indices
 
 
-def cluster_rows(gram: Gram, c: int, rng: Generator) -> tuple[Landmarks, Indices, Indices]:
-    """Return the centres of k-means, the rows it saw, all or a sample, and their clusters."""
+def cluster_rows(gram: Gram, c: int, rng: Generator) -> ClusteredRows:
+    """Run k-means with c clusters on the rows, or on a sample of them."""
     everything = np.arange(gram.n)
     rows = sample_rows(everything, KMEANS_ROWS, rng)
 
     points = require_points(gram).rows.take(rows)
-    centres, labels = clusters(points, c, rng)
-    return Landmarks(None, centres), rows, labels
+    centroids, cluster = clusters(points, c, rng)
+    centres = Landmarks(None, centroids)
+    return ClusteredRows(centres, rows, cluster)
+
+
+def kmeans(gram: Gram, c: int, rng: Generator) -> Landmarks:
+    """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
+    found = cluster_rows(gram, c, rng)
+    return found.centres
 
 
 def density_weighted(gram: Gram, c: int, rng: Generator, rank: int | None = None) -> FeatureMap:
@@ -41,12 +53,12 @@ def density_weighted(gram: Gram, c: int, rng: Generator, rank: int | None = None
 
     Zhang and Kwok (2009). At full rank D cancels, and this is "kmeans".
     """
-    centres, _, labels = cluster_rows(gram, c, rng)
+    found = cluster_rows(gram, c, rng)
 
     # D
-    sizes = np.bincount(labels, minlength=c)
+    sizes = np.bincount(found.cluster, minlength=c)
     weights = sizes.astype(np.float64)
-    return fit_learner(gram, centres, rank or c, weights)
+    return fit_learner(gram, found.centres, rank or c, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +79,15 @@ class Clustered(Kernel):
         """Return x ↦ k(x, z) for the landmarks z of the cluster of x."""
         parts: list[slice] = []
         evaluators: dict[int, Evaluator] = {}
-        end = 0
+        start = 0
         for s, size in enumerate(self.sizes):
-            part = slice(end, end + size)
-            end = part.stop
+            stop = start + size
+            part = slice(start, stop)
             parts.append(part)
             if size:
                 landmarks = take(Y, part)
                 evaluators[s] = self.kernel.against(landmarks)
+            start = stop
         return ClusteredEvaluator(self, tuple(parts), evaluators)
 
     def cluster_of(self, X: Array) -> Indices:
@@ -98,21 +111,25 @@ class ClusteredEvaluator:
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
         """Return the kernel values, shape (n, c)."""
-        cluster = self.kernel.cluster_of(X)
+        n = X.shape[0]
         c = self.parts[-1].stop
-        zeros = np.zeros((X.shape[0], c))
+        zeros = np.zeros((n, c))
         values = like(zeros, X)
 
         # cluster after cluster, because not every library writes to scattered rows
+        cluster = self.kernel.cluster_of(X)
         order = np.argsort(cluster, kind="stable")
         start = 0
         for s, part in enumerate(self.parts):
-            end = start + int(np.sum(cluster == s))
-            if end > start and s in self.evaluators:
+            is_member = cluster == s
+            stop = start + int(is_member.sum())
+            if stop > start and s in self.evaluators:
                 evaluate = self.evaluators[s]
-                members = take(X, order[start:end])
-                values[start:end, part] = evaluate(members)
-            start = end
+                members = take(X, order[start:stop])
+                values[start:stop, part] = evaluate(members)
+            start = stop
+
+        # and in their own order again
         back = np.argsort(order)
         return take(values, back)
 
@@ -125,44 +142,51 @@ def meka(gram: Gram, c: int, rng: Generator) -> FeatureMap:
     blocks on the diagonal are fitted too: K̂ is positive semidefinite.
     """
     kernel = require_points(gram).kernel
-    centres, seen, _ = cluster_rows(gram, min(CLUSTERS, c), rng)
+    n_clusters = min(CLUSTERS, c)
+    found = cluster_rows(gram, n_clusters, rng)
+    Z = found.centres.Z
 
-    # rows by the nearest centre, as new rows will be
-    nearest = Clustered(kernel, centres.Z, ())
-    cluster = nearest.cluster_of(gram.rows.take(seen))
+    # rows by the nearest centre, as new rows will be, in random order
+    nearest = Clustered(kernel, Z, ())
+    cluster = nearest.cluster_of(gram.rows.take(found.rows))
     drawn: list[Indices] = []
-    for s in range(len(centres)):
-        members = seen[cluster == s]
+    for s in range(n_clusters):
+        members = found.rows[cluster == s]
         drawn.append(rng.permutation(members))
-    shares = _share_landmarks(c, [len(rows) for rows in drawn])
 
     # the columns of each cluster, for B, and the rows v, for L
+    sizes = [len(rows) for rows in drawn]
+    shares = _share_landmarks(c, sizes)
     columns: list[Indices] = []
     v: list[Indices] = []
     for rows, m in zip(drawn, shares, strict=True):
         columns.append(rows[:m])
         v.append(rows[: LINK_ROWS * m])
     landmarks = gram.landmarks(np.concatenate(columns))
-    basis = Clustered(kernel, centres.Z, tuple(shares))
+    sample = Sample.of(gram, np.concatenate(v))
+
+    # B[v]
+    basis = Clustered(kernel, Z, tuple(shares))
+    B = features_of(sample.gram, FeatureMap(basis, landmarks))
 
     # L = B[v]⁺ G[v, v] B[v]⁺ᵀ
-    sample = Sample.of(gram, np.concatenate(v))
-    B = features_of(sample.gram, FeatureMap(basis, landmarks))
-    core = optimal_core(B, lambda Q: times(sample.matrix, Q))
+    times_gram = partial(times, sample.matrix)
+    core = optimal_core(B, times_gram)
     projection = like(core.projection, B)
     return FeatureMap(basis, landmarks, projection)
 
 
 def _share_landmarks(c: int, sizes: list[int]) -> list[int]:
     """Split c landmarks evenly between clusters, none getting more than it has rows."""
-    rows = np.array(sizes)
-    shares = np.zeros(len(sizes), dtype=int)
-    while shares.sum() < min(c, rows.sum()):
+    shares = [0] * len(sizes)
+    left = min(c, sum(sizes))
+    while left > 0:
         # what is left, evenly among the clusters that have rows left
-        roomy = np.flatnonzero(rows > shares)
-        left = c - int(shares.sum())
+        roomy = [s for s, size in enumerate(sizes) if size > shares[s]]
         parts = equal_parts(left, len(roomy))
         for s, part in zip(roomy, parts, strict=False):
-            room = rows[s] - shares[s]
-            shares[s] += min(part, room)
-    return [int(share) for share in shares]
+            room = sizes[s] - shares[s]
+            taken = min(part, room)
+            shares[s] += taken
+            left -= taken
+    return shares

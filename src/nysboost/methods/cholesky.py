@@ -12,7 +12,7 @@ from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
 from nysboost.gram import Gram
 from nysboost.methods.method_constants import BATCH, CANDIDATES, SMALL_PRODUCTS
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, gather, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, gather
 from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky
 from nysboost.numerics.tolerances import EXHAUSTED
 from nysboost.rows.driver import BlockFunction, Shared
@@ -21,25 +21,40 @@ from nysboost.rows.driver import BlockFunction, Shared
 class PartialFactor:
     """The Cholesky factor F of G on the pivots chosen so far, of c: F Lᵀ = k(X, pivots).
 
-    L is always up to date, the residual's diagonal as of the last `update`, one pass over the
-    data. Where F does not fit in half of the working memory it is not kept.
+    Where F does not fit in half of the working memory it is not kept.
+
+    Attributes
+    ----------
+    pivots : array of shape (rank,)
+        The pivots chosen so far, and `lower` is their L, shape (rank, rank).
+    updated : int
+        The number of pivots at the last `update`, one pass over the data.
+    F : array of shape (n, c), or (n, 0) where it is not kept
+        Its first `updated` columns are known.
+    diag : array of shape (n,)
+        The diagonal of the residual G − F Fᵀ at the last update.
+    floor : float
+        A diagonal entry below it is rounding.
     """
 
     def __init__(self, gram: Gram, c: int) -> None:
         self.gram = gram
         self.c = c
-        fits = 8 * gram.n * c <= gram.budget.bytes // 2
+        self.pivots: Indices = np.arange(0)
+        self.lower: Floats = np.eye(0)
+        self.updated = 0
+
+        # F, whose columns take memory when they are written
+        factor_bytes = 8 * gram.n * c
+        fits = factor_bytes <= gram.budget.bytes // 2
         self.is_kept = fits and not gram.rows.lazy
         width = 0
         if self.is_kept:
             width = c
-        self.F = np.zeros((gram.n, width), order="F")  # columns take memory when written
-        self.lower: Floats = np.zeros((0, 0))
-        self.pivots: Indices = np.arange(0)
-        self.updated = 0
+        shape = (gram.n, width)
+        self.F = np.zeros(shape, order="F")
 
-        # below the floor a residual is rounding
-        self.diag = to_host(gram.diag()).astype(np.float64)
+        self.diag = gram.host_diag()
         largest = float(self.diag.max())
         self.floor = EXHAUSTED * c * gram.eps * largest
 
@@ -63,56 +78,63 @@ class PartialFactor:
             return known
 
         # F Lᵀ = k(X, pivots), solved for the columns of F since the last update
-        block = self.gram.block(rows, self.pivots[old:])
+        new_pivots = self.pivots[old:]
+        block = self.gram.host_block(rows, new_pivots)
         below = self.lower[old:, :old]
         corner = self.lower[old:, old:]
-        rest = floats_on_host(block) - known @ below.T
+        rest = block - known @ below.T
         new = _divide(rest, corner)
         return np.hstack([known, new])
 
     def residual(self, rows: Indices, cols: Indices) -> Floats:
         """Return (G − F Fᵀ)[rows, cols]."""
-        G = floats_on_host(self.gram.block(rows, cols))
-        return G - self.at(rows) @ self.at(cols).T
+        G = self.gram.host_block(rows, cols)
+        left = self.at(rows)
+        right = self.at(cols)
+        return G - left @ right.T
 
     def squared_norms(self, cols: Indices) -> Floats:
         """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal's."""
         right = self.at(cols).T
         coefficients = self._coefficients(right)
         scale = float(self.diag.max())
-        task = self._pass("residual-columns", _squares, (coefficients, scale), cols)
+        shared = (coefficients, scale)
+
+        task = self._pass("residual-columns", _squares, shared, cols)
         known = self._kept(self.rank)
         return self.gram.rows.fold(task, operator.add, *known)
 
     def append(self, pivots: Indices) -> None:
         """Extend L by these pivots, which must be independent of those before."""
-        # L Lᵀ = W, with the rows of the new pivots below
+        # the rows of L that belong to the new pivots: L Lᵀ = W
         below = self.at(pivots)
-        W = floats_on_host(self.gram.block(pivots, pivots))
+        W = self.gram.host_block(pivots, pivots)
         corner = _cholesky(W - below @ below.T)
-        above = np.zeros((self.rank, len(pivots)))
 
-        upper_rows = np.hstack([self.lower, above])
-        lower_rows = np.hstack([below, corner])
-        self.lower = np.vstack([upper_rows, lower_rows])
+        # L = [[L, 0], [below, corner]]
+        above = np.zeros_like(below.T)
+        self.lower = np.block([[self.lower, above], [below, corner]])
         self.pivots = np.append(self.pivots, pivots)
 
     def update(self) -> None:
         """Bring the residual's diagonal up to date, and F where it is kept."""
         # L⁻ᵀ of the pivots since the last update, and what earlier columns explain of theirs
         old = self.updated
+        below = self.lower[old:, :old]
         corner = self.lower[old:, old:]
         identity = np.eye(self.rank - old)
         inverse = solve_triangular(corner, identity, lower=True).T
-        coefficients = self._coefficients(self.lower[old:, :old].T)
+        shared = (self._coefficients(below.T), inverse)
 
         # one pass: the columns of F since the last update, and their squares
-        new = self.pivots[old:]
-        task = self._pass("pivots", _subtract_columns, (coefficients, inverse), new)
-        squares = self.gram.rows.map(task, 1, *self._kept(self.rank))
+        new_pivots = self.pivots[old:]
+        task = self._pass("pivots", _subtract_columns, shared, new_pivots)
+        columns = self._kept(self.rank)
+        squares = self.gram.rows.map(task, 1, *columns)
         explained = floats_on_host(gather(squares))[:, 0]
 
-        self.diag = np.maximum(self.diag - explained, 0)
+        left = self.diag - explained
+        self.diag = np.maximum(left, 0)
         self.diag[self.pivots] = 0
         self.updated = self.rank
 
@@ -126,21 +148,33 @@ class PartialFactor:
         """Return A with F · right = F A or, where F is not kept, = k(X, pivots) A."""
         if self.is_kept or self.updated == 0:
             return right
-        lower = self.lower[: self.updated, : self.updated]
+
+        # F Lᵀ = k(X, pivots), so A = L⁻ᵀ · right
+        known = slice(0, self.updated)
+        lower = self.lower[known, known]
         solved = solve_triangular(lower, right, lower=True, trans=1)
         return np.asarray(solved)
 
     def _pass(
-        self, name: str, function: BlockFunction, shared: Shared, cols: Indices
+        self,
+        name: str,
+        function: BlockFunction,
+        shared: Shared,
+        cols: Indices,
     ) -> FeaturePass:
         """Return the pass over G[:, cols], behind the pivots' columns where F is not kept."""
+        gram = self.gram
         if not self.is_kept:
             before = self.pivots[: self.updated]
             cols = np.append(before, cols)
-        gram = self.gram
-        columns = FeatureMap(gram.kernel, gram.landmarks(cols))
+        landmarks = gram.landmarks(cols)
         return FeaturePass(
-            columns, name, function, shared, budget=gram.budget, counter=gram.counter
+            FeatureMap(gram.kernel, landmarks),
+            name,
+            function,
+            shared,
+            budget=gram.budget,
+            counter=gram.counter,
         )
 
 
@@ -155,19 +189,22 @@ def greedy(gram: Gram, c: int, rng: Generator) -> Indices:  # noqa: ARG001
         # the few largest, and the largest of the others
         order = np.argsort(-factor.diag, kind="stable")
         few = order[:BATCH]
-        following = order[BATCH : BATCH + 1]
-        others = factor.diag[following]
-        bound = max(factor.floor, float(others.max(initial=0.0)))
+        others = order[BATCH:]
+        bound = factor.floor
+        if len(others):
+            largest = float(factor.diag[others[0]])
+            bound = max(bound, largest)
 
         # pivots among the few, as long as no other row can be larger
         residual = factor.residual(few, few)
         choose = choose_largest(bound)
-        found = few[pivoted_cholesky(residual, choose, BATCH)]
-        if len(found) == 0:
-            found = order[:1]
+        places = pivoted_cholesky(residual, choose, BATCH)
+        pivots = few[places]
+        if len(pivots) == 0:
+            pivots = order[:1]
 
         missing = c - factor.rank
-        factor.append(found[:missing])
+        factor.append(pivots[:missing])
         if not factor.complete:
             factor.update()
     return factor.pivots
@@ -187,8 +224,8 @@ def sparse_greedy(gram: Gram, c: int, rng: Generator) -> Indices:
 
         # ‖e_j‖² / e_jj
         gains = factor.squared_norms(candidates) / factor.diag[candidates]
-        best = np.argmax(gains)
-        factor.append(candidates[[best]])
+        best = candidates[np.argmax(gains)]
+        factor.append(np.array([best]))
         factor.update()
     return factor.pivots
 
@@ -244,14 +281,17 @@ def _propose(factor: PartialFactor, rate: float, rng: Generator) -> Indices:
 
     # a row of F and of X for each proposal, and their Gram matrix
     memory = factor.gram.budget.bytes // 8
-    row_bytes = 8 * (c + BATCH + factor.gram.rows.n_features)
+    numbers = c + BATCH + factor.gram.rows.n_features
+    most_rows = memory // (8 * numbers)
     largest_square = int(np.sqrt(memory / 8))
-    fits = min(memory // row_bytes, largest_square)
 
-    batches = int(min(wanted, n // 16, fits)) // BATCH
-    size = BATCH * max(1, batches)
+    # a whole number of batches
+    size = min(wanted, n // 16, most_rows, largest_square)
+    batches = int(size) // BATCH
+    count = BATCH * max(1, batches)
+
     probabilities = factor.diag / factor.diag.sum()
-    return rng.choice(n, size=size, p=probabilities)
+    return rng.choice(n, size=count, p=probabilities)
 
 
 def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[Indices, float]:
@@ -264,37 +304,39 @@ def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[I
     at_last_pass = factor.diag[proposed]
 
     # F of the proposals, a row for each
+    count = len(proposed)
     rank = factor.rank
-    F = np.zeros((len(proposed), factor.c))
-    F[:, :rank] = factor.at(rows)[places]
+    F = np.zeros((count, factor.c))
+    known_rows = factor.at(rows)
+    F[:, :rank] = known_rows[places]
 
     accepted = np.arange(0)
     rate = 1.0
-    for start in range(0, len(proposed), BATCH):
+    for start in range(0, count, BATCH):
         # the residual of a batch of proposals
-        batch = slice(start, start + BATCH)
-        known = F[batch, :rank]
+        stop = start + BATCH
+        batch = slice(start, stop)
         here = places[batch]
-        W = floats_on_host(gram.block(here, here))
+        known = F[batch, :rank]
+        W = gram.host_block(here, here)
         residual = W - known @ known.T
 
         # accept with the probability of its diagonal now, over that by which they were drawn
         drawn_by = at_last_pass[batch]
-        rate = _share_accepted(np.diag(residual), drawn_by, factor.floor)
+        diagonal = np.diag(residual)
+        rate = _share_accepted(diagonal, drawn_by, factor.floor)
         accept = accept_proposals(drawn_by, factor.floor, rng)
         new = pivoted_cholesky(residual, accept, factor.c - rank)
         accepted = np.append(accepted, start + new)
 
         # the new columns of F, for the proposals that follow
-        after = slice(start + BATCH, None)
-        following = places[after]
+        following = places[stop:]
         if len(new) and len(following):
-            block = gram.block(following, here[new])
-            explained = F[after, :rank] @ known[new].T
-            rest = floats_on_host(block) - explained
+            block = gram.host_block(following, here[new])
+            explained = F[stop:, :rank] @ known[new].T
             corner = _cholesky(residual[np.ix_(new, new)])
             columns = slice(rank, rank + len(new))
-            F[after, columns] = _divide(rest, corner)
+            F[stop:, columns] = _divide(block - explained, corner)
 
         rank += len(new)
         is_done = rank in (factor.c, factor.updated)
@@ -313,25 +355,32 @@ def _share_accepted(diagonal: Floats, drawn_by: Floats, floor: float) -> float:
 def _cholesky(block: Floats) -> Floats:
     """Return the factor L of a block that is symmetric but for rounding."""
     symmetric = (block + block.T) / 2
-    return np.asarray(np.linalg.cholesky(symmetric), dtype=np.float64)
+    lower = np.linalg.cholesky(symmetric)
+    return np.asarray(lower, dtype=np.float64)
 
 
 def _divide(values: Floats, lower: Floats) -> Floats:
     """Return values · L⁻ᵀ: rows of F from those of F Lᵀ."""
-    solved = solve_triangular(lower, values.T, lower=True)
-    return np.asarray(solved.T, dtype=np.float64)
+    solved: Floats = solve_triangular(lower, values.T, lower=True)
+    return solved.T
 
 
 # What passes do to a block of kernel values: plain functions, which can be sent to where rows are
 
 
 def _residual_rows(coefficients: Floats, values: Array, *kept: Floats) -> Floats:
-    """Return rows of G[:, cols] − F F[cols]ᵀ, whose second term the coefficients give."""
-    n_before = values.shape[1] - coefficients.shape[1]
+    """Return rows of G[:, cols] − F F[cols]ᵀ, whose second term the coefficients give.
+
+    `values` are rows of G[:, cols], behind k(X, pivots) where F is not `kept`.
+    """
+    n_before, n_new = coefficients.shape
     on_host = floats_on_host(values)
-    before, new = np.split(on_host, [n_before], axis=1)
+    new = on_host[:, -n_new:]
+    before = on_host[:, :n_before]
     if kept:
-        before = kept[0][:, : len(coefficients)]
+        (F,) = kept
+        before = F[:, :n_before]
+
     explained: Floats = before @ coefficients
     return np.subtract(new, explained, out=explained)
 
@@ -341,15 +390,18 @@ def _squares(shared: tuple[Floats, float], values: Array, *kept: Floats) -> Floa
     coefficients, scale = shared
     residual = _residual_rows(coefficients, values, *kept)
     squares = (residual / scale) ** 2
-    return np.asarray(squares.sum(axis=0))
+    sums: Floats = squares.sum(axis=0)
+    return sums
 
 
 def _subtract_columns(shared: tuple[Floats, Floats], values: Array, *kept: Floats) -> Floats:
     """Return what new columns of F take off the diagonal; write them where F is kept."""
     coefficients, inverse = shared
-    new = _residual_rows(coefficients, values, *kept) @ inverse
+    residual = _residual_rows(coefficients, values, *kept)
+    new = residual @ inverse
     if kept:
+        (F,) = kept
         old = len(coefficients)
-        kept[0][:, old:] = new
-    squared_norms = np.einsum("ij,ij->i", new, new)
-    return np.asarray(squared_norms[:, None])
+        F[:, old:] = new
+    squared_norms: Floats = np.einsum("ij,ij->i", new, new)
+    return squared_norms[:, None]

@@ -27,7 +27,6 @@ from nysboost.numerics.arrays import (
     floats_on_host,
     like,
     namespace,
-    to_host,
 )
 from nysboost.numerics.linalg import max_abs, range_basis
 from nysboost.numerics.tolerances import CROSSING
@@ -59,6 +58,7 @@ class CUR:
         With the singular value decomposition U = Σ σ l rᵀ,
         M = Σ ¼ σ (l, r)(l, r)ᵀ − Σ ¼ σ (l, −r)(l, −r)ᵀ.
         """
+        # C = G[:, J], R = G[I, :] and U
         half = c // 2
         J = self.choose(gram, c - half, rng)
         I = self.choose(gram, max(1, half), rng)  # noqa: E741
@@ -73,27 +73,30 @@ class CUR:
         L = left * roots / 2
         R = right.T * roots / 2
 
-        # (l, r) and (l, −r)
-        template = gram.rows.template
-        P = like(xp.concat([L, R]), template)
-        N = like(xp.concat([L, -R]), template)
-
+        # (l, r) with the weight 1, and (l, −r) with the weight −1
         landmarks = pool([columns, rows])
-        plus = FeatureMap(gram.kernel, landmarks, P)
-        minus = FeatureMap(gram.kernel, landmarks, N)
+        template = gram.rows.template
+        maps = []
+        for sign in (1.0, -1.0):
+            both = xp.concat([L, sign * R])
+            projection = like(both, template)
+            maps.append(FeatureMap(gram.kernel, landmarks, projection))
         signs = np.array([1.0, -1.0])
-        return Mixture((plus, minus), signs)
+        return Mixture(tuple(maps), signs)
 
 
 def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = C⁺ G R⁺, the best for these columns and rows, from all of G."""
     # C⁺ = T Qᵀ and, with Rᵀ in place of C, R⁺ = V Sᵀ
-    C = gram.cross(slice(None), columns)
+    everything = slice(None)
+    C = gram.cross(everything, columns)
     Q, T = range_basis(C)
-    R_transposed = gram.cross(slice(None), rows)
+    R_transposed = gram.cross(everything, rows)
     V, S = range_basis(R_transposed)
 
-    inner = Q.T @ gram.times(V)
+    # C⁺ G R⁺
+    GV = gram.times(V)
+    inner = Q.T @ GV
     return T @ inner @ S.T
 
 
@@ -105,13 +108,17 @@ def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Arra
     left, singular, right = xp.linalg.svd(exact, full_matrices=False)
 
     # k singular values stay
-    largest_entry = max_abs(gram.diag(rows.columns))
-    rounding = len(rows) * gram.eps * largest_entry
-    smallest = max(CROSSING * float(singular[0]), rounding)
-    k = int(np.sum(to_host(singular) > smallest))
+    values = floats_on_host(singular)
+    diagonal = gram.diag(rows.columns)
+    rounding = len(rows) * gram.eps * max_abs(diagonal)
+    smallest = max(CROSSING * values[0], rounding)
+    k = np.count_nonzero(values > smallest)
 
-    scaled = right[:k, :].T / singular[:k]
-    inverse: Array = scaled @ left[:, :k].T
+    # V_k Σ_k⁻¹ U_kᵀ
+    U_k = left[:, :k]
+    V_k = right[:k, :].T
+    scaled = V_k / singular[:k]
+    inverse: Array = scaled @ U_k.T
     return inverse
 
 
@@ -133,31 +140,32 @@ def robust_cur(gram: Gram, c: int, rng: Generator) -> InSample:
     while missing > CONVERGED and zeta > 0:
         # fresh columns J, and the first threshold ζ
         J = rng.choice(gram.n, size=c, replace=False)
-        block = gram.block(everything, J)
-        given = floats_on_host(block)
+        given = gram.host_block(everything, J)
         largest = float(np.abs(given).max())
         zeta = min(zeta, largest)
 
         # S: entries of the columns that L does not explain
         L = F @ F[J].T
-        wrong = np.abs(given - L) > zeta
+        distance = np.abs(given - L)
+        wrong = distance > zeta
         C = np.where(wrong, L, given)
 
         # the next L, and what it misses of the other entries
-        floor = ABOVE_NOISE * zeta * np.sqrt(c)
+        floor = ABOVE_NOISE * zeta * c**0.5
         F = _factorise_columns(C, J, most, floor)
         L = F @ F[J].T
         rest = np.where(wrong, 0.0, given - L)
         missing = _relative_norm(rest, C)
-        if F.shape[1] == most:
+        rank = F.shape[1]
+        if rank == most:
             break
         zeta *= FALL
 
     corrupted = _find_wrong_entries(gram, F, zeta)
     first = everything[:1]
     template = gram.block(first, first)
-    signs = np.ones(F.shape[1])
-    return InSample(gram, like(F, template), signs, corrupted=corrupted)
+    features = like(F, template)
+    return InSample(gram, features, np.ones(rank), corrupted=corrupted)
 
 
 def _factorise_columns(C: Floats, J: Indices, most: int, floor: float) -> Floats:
@@ -166,13 +174,16 @@ def _factorise_columns(C: Floats, J: Indices, most: int, floor: float) -> Floats
     symmetric = (W + W.T) / 2
     eigenvalues, U = np.linalg.eigh(symmetric)
 
-    # the r largest, U_r Λ_r^(−½)
-    above = int(np.sum(eigenvalues > floor))
+    # in falling order
+    eigenvalues = np.flip(eigenvalues)
+    U = np.flip(U, axis=1)
+
+    # U_r Λ_r^(−½)
+    above = np.count_nonzero(eigenvalues > floor)
     r = min(most, above)
-    largest = eigenvalues[::-1][:r]
-    U_r = U[:, ::-1][:, :r]
-    root = U_r / np.sqrt(largest)
-    return np.asarray(C @ root)
+    root = U[:, :r] / np.sqrt(eigenvalues[:r])
+    factor: Floats = C @ root
+    return factor
 
 
 def _relative_norm(rest: Floats, C: Floats) -> float:
@@ -188,10 +199,11 @@ def _find_wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:
     parts = []
     start = 0
     for strip in strips(gram):
-        end = start + strip.shape[0]
-        L = F[start:end] @ F.T
+        stop = start + strip.shape[0]
+        L = F[start:stop] @ F.T
         rest = floats_on_host(strip) - L
-        wrong = np.where(np.abs(rest) > threshold, rest, 0.0)
+        is_wrong = np.abs(rest) > threshold
+        wrong = np.where(is_wrong, rest, 0.0)
         parts.append(coo_array(wrong))
-        start = end
+        start = stop
     return vstack(parts, format="coo")

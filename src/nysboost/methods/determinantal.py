@@ -7,7 +7,7 @@ from numpy.random import Generator
 
 from nysboost.gram import Gram
 from nysboost.methods.method_constants import PROPOSALS, SEED_ROWS, STEPS_PER_COLUMN
-from nysboost.numerics.arrays import Floats, Indices, floats_on_host
+from nysboost.numerics.arrays import Floats, Indices
 
 
 def dpp(gram: Gram, c: int, rng: Generator) -> Indices:
@@ -23,14 +23,15 @@ def dpp(gram: Gram, c: int, rng: Generator) -> Indices:
 
 def spread_columns(gram: Gram, c: int, rng: Generator) -> Indices:
     """Return c columns by k-means++ in the kernel's feature space."""
-    size = max(SEED_ROWS, 4 * c)
+    most = max(SEED_ROWS, 4 * c)
     rows = np.arange(gram.n)
-    if gram.n > size:
-        rows = rng.choice(gram.n, size=size, replace=False)
+    if gram.n > most:
+        rows = rng.choice(gram.n, size=most, replace=False)
 
-    diag = floats_on_host(gram.diag(rows))
-    nearest = np.full(len(rows), np.inf)  # squared distance to the nearest column chosen
-    free = np.ones(len(rows), dtype=bool)
+    n_rows = len(rows)
+    diag = gram.host_diag(rows)
+    nearest = np.full(n_rows, np.inf)  # squared distance to the nearest column chosen
+    free = np.ones(n_rows, dtype=bool)
     chosen: list[int] = []
     for _ in range(c):
         # a free row, in proportion to its distance; the first uniformly
@@ -38,15 +39,15 @@ def spread_columns(gram: Gram, c: int, rng: Generator) -> Indices:
         if not chosen or mass.sum() == 0:  # every free row equals a column chosen
             mass = free.astype(np.float64)
         probabilities = mass / mass.sum()
-        j = int(rng.choice(len(rows), p=probabilities))
-
-        # ‖φ_i − φ_j‖² = k_ii − 2 k_ij + k_jj
-        block = gram.block(rows, rows[j : j + 1])
-        column = floats_on_host(block)[:, 0]
-        distance = np.maximum(diag - 2 * column + diag[j], 0)
-        nearest = np.minimum(nearest, distance)
+        j = int(rng.choice(n_rows, p=probabilities))
         free[j] = False
         chosen.append(j)
+
+        # ‖φ_i − φ_j‖² = k_ii − 2 k_ij + k_jj
+        newest = rows[[j]]
+        column = gram.host_block(rows, newest)[:, 0]
+        squared = diag - 2 * column + diag[j]
+        nearest = np.minimum(nearest, np.maximum(squared, 0))
     return rows[chosen]
 
 
@@ -55,9 +56,8 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: Generator) -> Indice
 
     A multiple of the identity, √eps of the mean diagonal, keeps determinants away from zero.
     """
-    diagonal = floats_on_host(gram.diag(start))
-    mean = float(np.mean(diagonal))
-    ridge = float(np.sqrt(gram.eps)) * mean or 1.0
+    mean = float(gram.host_diag(start).mean())
+    ridge = gram.eps**0.5 * mean or 1.0
 
     c = len(start)
     inside = start
@@ -66,12 +66,14 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: Generator) -> Indice
         count = min(PROPOSALS, steps - first)
         proposed = rng.integers(gram.n, size=count)
         rows = np.append(inside, proposed)
-        places, local = np.unique(rows, return_inverse=True)
-        W = floats_on_host(gram.block(places, places))
-        K = W + ridge * np.eye(len(places))
+        distinct, places = np.unique(rows, return_inverse=True)
+        W = gram.host_block(distinct, distinct)
+        K = W + ridge * np.eye(len(distinct))
 
-        after = _swaps(K, local[:c], local[c:], rng)
-        inside = places[after]
+        state = places[:c]
+        candidates = places[c:]
+        state = _swaps(K, state, candidates, rng)
+        inside = distinct[state]
     return inside
 
 
@@ -79,7 +81,7 @@ def _swaps(K: Floats, start: Indices, proposed: Indices, rng: Generator) -> Indi
     """Propose to exchange a random place of the state for each of `proposed`, one by one."""
     inside = start.copy()
     block = K[np.ix_(inside, inside)]
-    A: Floats = np.asarray(np.linalg.inv(block))
+    A = np.asarray(np.linalg.inv(block), dtype=np.float64)
     for t in proposed:
         s = int(rng.integers(len(inside)))
         uniform = rng.uniform()
@@ -91,7 +93,9 @@ def _swaps(K: Floats, start: Indices, proposed: Indices, rng: Generator) -> Indi
         corner = float(K[t, t])
         u = A @ b
         schur = max(0.0, corner - b @ u)
-        ratio = float(A[s, s] * schur + u[s] ** 2)
+        ratio = A[s, s] * schur + u[s] ** 2
+
+        # accepted with probability d' / (d + d')
         if uniform * (1 + ratio) < ratio:
             A = _exchange(A, s, b, corner)
             inside[s] = t
@@ -111,5 +115,6 @@ def _exchange(A: Floats, s: int, b: Floats, corner: float) -> Floats:
     change = -(without @ b)
     schur = corner + b @ change
     change[s] = 1.0
-    exchanged: Floats = without + np.outer(change, change) / schur
+    added = np.outer(change, change) / schur
+    exchanged: Floats = without + added
     return exchanged

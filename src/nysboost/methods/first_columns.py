@@ -23,13 +23,15 @@ def nearest_to_centres(gram: Gram, m: int, rng: Generator) -> Indices:
     centres, rows, _ = cluster_rows(gram, m, rng)
     points = gram.rows.take(rows)
     squared = to_host(squared_distances(points, centres.Z))
-    nearest = rows[squared.argmin(axis=0)]
-    return _filled(np.unique(nearest), gram.n, m, rng)
+    nearest = squared.argmin(axis=0)
+    distinct = np.unique(rows[nearest])
+    return _filled(distinct, gram.n, m, rng)
 
 
 def _filled(columns: Indices, n: int, m: int, rng: Generator) -> Indices:
     """Return these columns and, where they are fewer than m, uniform ones among the others."""
-    others = np.setdiff1d(np.arange(n), columns)
+    everything = np.arange(n)
+    others = np.setdiff1d(everything, columns)
     missing = m - len(columns)
     rest = rng.choice(others, size=missing, replace=False)
     return np.concatenate([columns, rest])

@@ -34,8 +34,10 @@ class Waves(Kernel):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the waves' values, shape (n, 2D)."""
-        half = slice(0, Y.shape[0] // 2)
-        angles = inner_products(X, take(Y, half))
+        D = Y.shape[0] // 2
+        frequencies = take(Y, slice(0, D))
+        angles = inner_products(X, frequencies)
+
         xp = namespace(angles)
         waves = [xp.cos(angles), xp.sin(angles)]
         return xp.concat(waves, axis=1)
@@ -58,9 +60,11 @@ class RandomFeatures:
         # once for the cosines, once for the sines
         frequencies = np.concatenate([omega, omega])
         Z = like(frequencies, gram.rows.template)
-        scaled = np.eye(2 * D) / np.sqrt(D)
-        projection = like(scaled, Z)
-        return FeatureMap(Waves(), Landmarks(None, Z), projection)
+        landmarks = Landmarks(None, Z)
+
+        identity = np.eye(2 * D)
+        projection = like(identity / np.sqrt(D), Z)
+        return FeatureMap(Waves(), landmarks, projection)
 
 
 def independent(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
@@ -74,7 +78,8 @@ def orthogonal(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
     """Return points of which each d in turn are orthogonal (Yu et al. 2016): a smaller variance."""
     # directions: rotations, as many as it takes
     rotations = []
-    for _ in range(-(-size // d)):
+    count = -(-size // d)
+    for _ in range(count):
         square = rng.normal(size=(d, d))
         Q, _ = np.linalg.qr(square)
         signs = rng.choice([-1.0, 1.0], size=d)
@@ -84,18 +89,21 @@ def orthogonal(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
     # lengths of normal points
     squared = rng.chisquare(d, size=size)
     lengths = np.sqrt(squared)
-    points = directions * lengths[:, None]
-    return points, rng.uniform(size=size)
+    normal = directions * lengths[:, None]
+    uniform = rng.uniform(size=size)
+    return normal, uniform
 
 
 def evenly_spread(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
     """Return points of a scrambled Sobol sequence, evenly spread (Avron et al. 2016)."""
+    # the sequence has 2^k points
     sobol = qmc.Sobol(d + 1, rng=rng)
-    exponent = int(np.ceil(np.log2(size)))
-    sequence = sobol.random_base2(exponent)
+    exponent = (size - 1).bit_length()
+    points = sobol.random_base2(exponent)[:size]
 
     # away from 0 and 1, where normal quantiles are infinite
     margin = 2.0**-40
-    spread = np.clip(sequence[:size], margin, 1 - margin)
+    spread = np.clip(points, margin, 1 - margin)
+    uniform = spread[:, 0]
     normal = ndtri(spread[:, 1:])
-    return normal, spread[:, 0]
+    return normal, uniform

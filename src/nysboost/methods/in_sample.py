@@ -43,25 +43,31 @@ class InSample(Approximation):
         shift: float = 0.0,
         corrupted: coo_array | None = None,
     ) -> None:
-        super().__init__(gram, Mixture((), signs))
-        xp = namespace(F)
+        no_learners = Mixture((), signs)
+        super().__init__(gram, no_learners)
         self.shift = shift
         self.corrupted = corrupted
-        self._kept = xp.astype(F, getattr(xp, gram.dtype.name))
+
+        # F in the dtype of G
+        xp = namespace(F)
+        dtype = getattr(xp, gram.dtype.name)
+        self._kept = xp.astype(F, dtype)
 
     @property
     def is_psd(self) -> bool:
         """Whether K̂ is positive semidefinite."""
         eigenvalues, _ = self._spectrum
+        n = self.shape[0]
         largest = float(np.abs(eigenvalues).max())
-        rounding = self.gram.eps * self.shape[0] * largest
+        rounding = self.gram.eps * n * largest
         smallest = eigenvalues.min() + self.shift
         return bool(smallest >= -rounding)
 
     @property
     def landmarks(self) -> Landmarks:
         """None at all."""
-        return Landmarks(np.empty(0, dtype=np.intp), None)
+        no_columns = np.arange(0)
+        return Landmarks(no_columns, None)
 
     def feature_map(self, row_cap: int | None = None) -> NoReturn:  # noqa: ARG002
         """Raise: there is none."""
@@ -83,6 +89,7 @@ class InSample(Approximation):
 
     @cached_property
     def _factor(self) -> Factor:
-        no_projection = np.empty((0, len(self.weights)))
-        no_map = FeatureMap(self.gram.kernel, self.landmarks, no_projection)
+        # a map without landmarks, because F is known
+        shape = (0, len(self.weights))
+        no_map = FeatureMap(self.gram.kernel, self.landmarks, np.empty(shape))
         return Factor(self.gram, no_map, self.weights, F=self._kept)

@@ -60,25 +60,30 @@ def recursive_scores(gram: Gram, c: int, rng: Generator) -> tuple[Indices, Float
     from a weighted sample of the level before. The ridge λ is the spectrum's tail beyond rank k,
     divided by k, with 4 k log c about c. About 2 n c kernel values are evaluated.
     """
+    # k, of which each direction takes 4 log c columns
     oversampling = np.log(c + 2)
     rank = np.ceil(c / (4 * oversampling))
     k = max(1, int(rank))
-    order = rng.permutation(gram.n)
-    diag = floats_on_host(gram.diag())
 
-    # the levels: n, n/2, n/4, … rows
-    sizes = [gram.n]
-    while sizes[-1] > 2 * c:
-        sizes.append(sizes[-1] // 2)
+    # the levels: the first n, n/2, n/4, … rows in random order
+    order = rng.permutation(gram.n)
+    smallest = gram.n
+    sizes: list[int] = []
+    while smallest > 2 * c:
+        sizes.append(smallest)
+        smallest //= 2
+    if not sizes:
+        sizes = [gram.n]
 
     # the rows of the smallest level stand for all by a few of them, drawn uniformly
-    few = min(c, sizes[-1])
-    weight = np.sqrt(sizes[-1] / few)
-    sample = WeightedSample(order[:few], np.full(few, weight))
+    few = min(c, smallest)
+    weight = np.sqrt(smallest / few)
+    weights = np.full(few, weight)
+    sample = WeightedSample(order[:few], weights)
 
     # level by level: scores by the sample before, and the sample for the next level
-    between = sizes[-2:0:-1]
-    for size in (*between, gram.n):
+    diag = gram.host_diag()
+    for size in reversed(sizes):
         level = order[:size]
         ridge = tail_ridge(gram, sample, k)
         scores = leverage_scores(gram, level, sample, ridge, diag)
@@ -106,39 +111,44 @@ def bless(gram: Gram, c: int, rng: Generator) -> Indices:
     largest k(x, x) and is halved until five columns for each effective dimension are c.
     """
     n = gram.n
-    diag = floats_on_host(gram.diag())
-    largest = float(diag.max())
-    ridge = n * largest
-    none = np.empty(0, dtype=np.intp)
-    sample = WeightedSample(none, np.empty(0))
+    diag = gram.host_diag()
+    start = n * float(diag.max())
+    ridge = start
+    no_rows = np.arange(0)
+    sample = WeightedSample(no_rows, np.ones(0))
     while True:
         # scores of a uniform sample of rows, at this ridge
-        bound = n * largest / ridge
-        wanted = np.ceil(OVERSAMPLING * FALL_OF_RIDGE * bound)
+        most_dimensions = start / ridge
+        wanted = np.ceil(OVERSAMPLING * FALL_OF_RIDGE * most_dimensions)
         size = int(min(n, max(c, wanted)))
         rows = rng.choice(n, size=size, replace=False)
         scores = leverage_scores(gram, rows, sample, ridge, diag)
 
         # their sum over all rows is the effective dimension
-        dimension = scores.sum() * n / size
+        total = scores.sum()
+        dimension = total * n / size
         is_enough = OVERSAMPLING * dimension >= c
-        is_rounding = ridge <= gram.eps * n * largest
+        is_rounding = ridge <= gram.eps * start
         if is_enough or is_rounding:
             drawn = Pool(size).sample(c, rng, scores)
             return rows[drawn]
 
         # the sample for the next ridge, drawn by these scores
         count = max(1, round(OVERSAMPLING * dimension))
-        share = scores / scores.sum()
-        drawn = rng.choice(size, size=count, p=share)
-        expected = size * count * share[drawn]
+        probabilities = scores / total
+        drawn = rng.choice(size, size=count, p=probabilities)
+        expected = size * count * probabilities[drawn]
         weights = np.sqrt(n / expected)
         sample = WeightedSample(rows[drawn], weights)
         ridge /= FALL_OF_RIDGE
 
 
 def leverage_scores(
-    gram: Gram, rows: Indices, sample: WeightedSample, ridge: float, diag: Floats
+    gram: Gram,
+    rows: Indices,
+    sample: WeightedSample,
+    ridge: float,
+    diag: Floats,
 ) -> Floats:
     """Return λ-ridge leverage scores of `rows` from a weighted sample.
 
@@ -149,15 +159,17 @@ def leverage_scores(
     if len(sample.rows) == 0:
         return np.maximum(residual, 0) / ridge
 
-    # L Lᵀ = SᵀKS + λI, and the features K S L⁻ᵀ
+    # L Lᵀ = SᵀKS + λI
     landmarks = gram.landmarks(sample.rows)
-    W = floats_on_host(gram.within(landmarks))
-    inner = W * np.outer(sample.weights, sample.weights)
+    inner = _weighted_within(gram, landmarks, sample)
     identity = np.eye(len(inner))
     lower = np.linalg.cholesky(inner + ridge * identity)
+
+    # the features B L⁻ᵀ = K S L⁻ᵀ
     inverse = triangular_inverse(lower).T
     projection = sample.weights[:, None] * inverse
-    factor = Factor(gram, FeatureMap(gram.kernel, landmarks, projection))
+    features = FeatureMap(gram.kernel, landmarks, projection)
+    factor = Factor(gram, features)
 
     # rows as they are stored, so that each part of a store is read once
     order = np.argsort(rows)
@@ -168,12 +180,20 @@ def leverage_scores(
 
 def tail_ridge(gram: Gram, sample: WeightedSample, k: int) -> float:
     """Return the tail of the weighted sample's spectrum beyond its k largest, divided by k."""
-    block = floats_on_host(gram.block(sample.rows, sample.rows))
-    inner = block * np.outer(sample.weights, sample.weights)
+    landmarks = gram.landmarks(sample.rows)
+    inner = _weighted_within(gram, landmarks, sample)
     trace = float(np.trace(inner))
-    eigenvalues = np.linalg.eigvalsh(inner)[::-1]
-    tail = trace - float(eigenvalues[:k].sum())
+    rising = np.linalg.eigvalsh(inner)
+    largest = rising[-k:]
+    tail = trace - float(largest.sum())
     return max(tail / k, gram.eps * trace)
+
+
+def _weighted_within(gram: Gram, landmarks: Landmarks, sample: WeightedSample) -> Floats:
+    """Return SᵀKS, shape (s, s), for the landmarks at the sample's rows."""
+    W = floats_on_host(gram.within(landmarks))
+    scale = np.outer(sample.weights, sample.weights)
+    return W * scale
 
 
 def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
@@ -192,22 +212,27 @@ def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """
     row_bytes = 2 * c * 8
     held = gram.budget.bytes // (2 * row_bytes)
-    sample = take_sample(gram, max(4 * c, held), rng)
+    n_rows = max(4 * c, held)
+    sample = take_sample(gram, n_rows, rng)
+    G = sample.gram
 
-    # F = Q R on 2c columns; the eigenvectors of F Fᵀ are V = Q times R's left singular vectors
+    # a Nyström approximation F Fᵀ on 2c columns
     size = min(2 * c, len(sample))
-    pilot = rpcholesky(sample.gram, size, rng)
-    columns = sample.gram.landmarks(pilot)
-    learner = fit_learner(sample.gram, columns, len(pilot))
-    F = features_of(sample.gram, learner)
+    pivots = rpcholesky(G, size, rng)
+    learner = fit_learner(G, G.landmarks(pivots), len(pivots))
+    F = features_of(G, learner)
+
+    # its eigenvectors, with F = Q R: Q times the left singular vectors of R
     Q, R = np.linalg.qr(floats_on_host(F))
     left, singular, _ = np.linalg.svd(R)
 
-    # without directions that are rounding
+    # V, without directions that are rounding
     floor = ROUNDING * EPS * singular[0]
-    rank = int(np.sum(singular[:c] > floor))
+    leading = singular[:c]
+    rank = int(np.count_nonzero(leading > floor))
     V = Q @ left[:, :rank]
 
-    projector = KernelGram(ArrayRows(V), Linear(), gram.budget)  # V Vᵀ
-    pivots = rpcholesky(projector, rank, rng)
-    return sample.lift_to_rows(sample.gram.landmarks(pivots))
+    # pivots of V Vᵀ
+    projector = KernelGram(ArrayRows(V), Linear(), gram.budget)
+    columns = rpcholesky(projector, rank, rng)
+    return sample.lift_to_rows(G.landmarks(columns))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from nysboost.gram import Gram, Landmarks, take_sample
+from nysboost.kernels.distances import squared_norms
 from nysboost.methods.method_constants import BLOCK_BYTES, FALLEN, OVERRATED, SCORED_ROWS
 from nysboost.numerics.arrays import Floats, floats_on_host, row_blocks
 from nysboost.numerics.tolerances import EXHAUSTED
@@ -42,23 +43,32 @@ class ScoredResidual:
     """R = G − F Fᵀ of the pivots so far, of at most c, with the squared norms of its columns.
 
     `diag` is R's diagonal and `squares` are ‖r_j‖², shape (s,), both kept up to date; R itself is
-    not formed.
+    not formed. `most` is the largest number of pivots.
     """
 
     def __init__(self, G: Floats, c: int, eps: float) -> None:
+        s = len(G)
         self.G = G
-        rank = min(c, len(G))
-        self.F: Floats = np.zeros((len(G), rank), order="F")
+        self.most = min(c, s)
         self.pivots: list[int] = []
-        self.diag = np.diag(G).astype(np.float64)
+        shape = (s, self.most)
+        self._columns: Floats = np.zeros(shape, order="F")
+
+        self.diag = G.diagonal().copy()
         largest = float(self.diag.max())
         self.floor = EXHAUSTED * c * eps * largest
         self._compute_squares()
 
     @property
+    def F(self) -> Floats:  # noqa: N802
+        """F of the pivots so far."""
+        rank = len(self.pivots)
+        return self._columns[:, :rank]
+
+    @property
     def is_exhausted(self) -> bool:
         """Whether there are c pivots, or the residual is zero to rounding."""
-        if len(self.pivots) == self.F.shape[1]:
+        if len(self.pivots) == self.most:
             return True
         return bool(self.diag.max() <= self.floor)
 
@@ -83,24 +93,26 @@ class ScoredResidual:
 
     def column(self, j: int) -> Floats:
         """Return r_j / √R_jj, what the column would be in F."""
-        known = self.F[:, : len(self.pivots)]
-        r = self.G[:, j] - known @ known[j]
-        column: Floats = r / np.sqrt(self.diag[j])
+        explained = self.F @ self.F[j]
+        r = self.G[:, j] - explained
+        root = np.sqrt(self.diag[j])
+        column: Floats = r / root
         return column
 
     def _eliminate(self, j: int, column: Floats) -> None:
         """Replace R by R − f fᵀ, and ‖r_i‖² by ‖r_i‖² − 2 f_i (R f)_i + f_i² ‖f‖²."""
         # R f, from G and the columns of F so far
-        rank = len(self.pivots)
-        known = self.F[:, :rank]
-        explained = known @ (known.T @ column)
+        explained = self.F @ (self.F.T @ column)
         R_times_column = self.G @ column - explained
+        squared_norm = column @ column
+        self.squares += column * (column * squared_norm - 2 * R_times_column)
 
-        norm = column @ column
-        self.squares += column * (column * norm - 2 * R_times_column)
-        self.F[:, rank] = column
+        # f is the next column of F
+        rank = len(self.pivots)
+        self._columns[:, rank] = column
         self.pivots.append(j)
-        self.diag = np.maximum(self.diag - column**2, 0)
+        left = self.diag - column**2
+        self.diag = np.maximum(left, 0)
         self.diag[self.pivots] = 0
 
         # the subtractions have left too few digits
@@ -109,12 +121,11 @@ class ScoredResidual:
 
     def _compute_squares(self) -> None:
         """Compute ‖r_j‖² from R itself, a block of it at a time."""
-        known = self.F[:, : len(self.pivots)]
-        n = len(self.G)
-        self.squares = np.empty(n)
-        for block in row_blocks(n, 8 * n, BLOCK_BYTES):
+        s = len(self.G)
+        self.squares = np.empty(s)
+        for block in row_blocks(s, 8 * s, BLOCK_BYTES):
             # R is symmetric: its rows are its columns
-            explained = known[block] @ known.T
+            explained = self.F[block] @ self.F.T
             rows = self.G[block] - explained
-            self.squares[block] = np.einsum("ij,ij->i", rows, rows)
+            self.squares[block] = squared_norms(rows)
         self.sum_when_computed = float(self.squares.sum())
