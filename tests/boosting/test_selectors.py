@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from nysboost.boosting.selectors import _squared_distances
+from nysboost.boosting.selectors import _squared_distances, kmeans
 from nysboost.boosting.variants import SELECTORS
-from nysboost.numerics.kmeans import kmeans
 
 selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
 

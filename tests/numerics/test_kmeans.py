@@ -8,13 +8,8 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
-from nysboost.numerics.kmeans import (
-    TRIALS,
-    _Cloud,
-    clusters,
-    kmeans,
-    seeds,
-)
+from nysboost.boosting.selectors import kmeans, seeds
+from nysboost.numerics.kmeans import TRIALS, _Cloud, clusters
 
 
 def points(n, d=5, seed=0, distinct=None):

@@ -50,7 +50,7 @@ def boost(
     final: Rule | None = None,
     sampling: Sampling = uniform,
 ) -> Trajectory:
-    """Find learners in sequence, each on columns of G that the mixture so far approximates badly.
+    """Run Algorithm 1: each learner is on columns that the mixture so far approximates badly.
 
     In "XYB-clustering", X is the `rule` of the boosting step, and `selector` is the clustering. The
     final mixture (step 3) is `trajectory.mixture(final)`; `n_learners="auto"` evaluates it.
@@ -86,7 +86,8 @@ def boost(
         watch.lap("c")
 
         # (d) cluster the columns of the residual into m groups: the centres are the new columns
-        J = V[choose(selector, e, state.m, rng)]
+        centres = choose(selector, e, state.m, rng)
+        J = V[centres]
         watch.lap("d")
 
         # (e) compute the weak Nyström approximation on them
@@ -156,18 +157,19 @@ def start(
     G = sample.gram
 
     # the m columns of the first learner, and those of V1 and V2
-    unused = Pool(len(sample))
-    first = as_positions(sampling(G, m, rng), m, len(sample), "A sampling", sampling)
+    unused = Pool(G.n)
+    drawn = sampling(G, m, rng)
+    first = as_positions(drawn, m, G.n, "A sampling", sampling)
     unused.remove(first)
     of_V1 = unused.draw(v1, rng)
     of_V2 = unused.draw(v2, rng)
 
     # the rows on which columns are observed
-    everything = np.arange(len(sample))
+    everything = np.arange(G.n)
     most = min(settings.row_cap, settings.residual_rows or settings.row_cap)
     (rng_of_rows,) = rng.spawn(1)  # so that steps draw the same, whatever rows are observed
     rows = sample_rows(everything, most, rng_of_rows)
-    if len(rows) < len(sample):
+    if len(rows) < G.n:
         # the values choose columns and weights only, for which float32 may be enough
         learner = fit_learner(G, G.landmarks(first), k)
         G = _choose_precision(G, learner, of_V2, rows)
@@ -180,12 +182,14 @@ def start(
         seen.append(rows)
     table = FeatureTable(G, np.concatenate(seen))
 
+    # V1 and V2
     if square_sets:
         V1 = ValidationSet(table, of_V1, of_V1)
         V2 = ValidationSet(table, of_V2, of_V2)
     else:
         # so that norms are those of columns of all n rows
-        weight = float(np.sqrt(gram.n / len(rows)))
+        rows_for_each = gram.n / len(rows)
+        weight = float(np.sqrt(rows_for_each))
         V1 = ValidationSet(table, rows, of_V1, weight)
         V2 = ValidationSet(table, rows, of_V2, weight)
 
@@ -221,7 +225,8 @@ def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indi
     right = features_of(gram, learner, rows)
     missed = G - left @ right.T
 
-    if max_abs(missed) > COARSE * max_abs(G):
+    is_clear = max_abs(missed) > COARSE * max_abs(G)
+    if is_clear:
         return gram.in_float32()
     return gram
 

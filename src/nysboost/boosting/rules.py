@@ -84,8 +84,9 @@ class Rule(ABC):
 
         p = len(found.learners)
         weights = as_numpy(found.weights)
+        is_one_for_each = weights.shape == (p,)
         is_real = weights.dtype.kind in "fiu"
-        if weights.shape != (p,) or not is_real or not np.isfinite(weights).all():
+        if not is_one_for_each or not is_real or not np.isfinite(weights).all():
             raise ValueError(
                 f"A rule returns the weights of p = {p} learners, finite real numbers of shape "
                 f"({p},), but {self!r} returned {reprlib.repr(found.weights)}."
@@ -121,8 +122,9 @@ class WeightRule(Rule):
 
     def mixture(self, state: State, p: int) -> Combination:
         """Return Σ_i w_i G_i over the first p learners."""
+        first = state.learners[:p]
         weights, parameter = self.choose(state.V1, state.V2, p)
-        return Combination(state.learners[:p], weights, parameter)
+        return Combination(first, weights, parameter)
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,7 +135,8 @@ class FunctionOfSets(WeightRule):
 
     def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
         """Return the weights that the function returns."""
-        return Chosen(self.function(V1, V2, p))
+        weights = self.function(V1, V2, p)
+        return Chosen(weights)
 
     def __repr__(self) -> str:
         return describe(self.function)
@@ -145,7 +148,8 @@ class UniformWeights(WeightRule):
 
     def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:  # noqa: ARG002
         """Return 1/p, p times."""
-        return Chosen(np.full(p, 1 / p))
+        weights = np.full(p, 1 / p)
+        return Chosen(weights)
 
 
 @dataclass(frozen=True)
@@ -168,15 +172,18 @@ class ExponentialWeights(WeightRule):
         """Return weights from the errors on V1, and η."""
         # ε_i = ‖a_i − b‖
         b, A = V1.system(p)
-        errors = np.linalg.norm(A - b[:, None], axis=0)
+        differences = A - b[:, None]
+        errors = np.linalg.norm(differences, axis=0)
 
         if self.eta != "tune":
             eta = float(self.eta)
-            return Chosen(_falling_weights(eta, errors), eta)
+            weights = _falling_weights(eta, errors)
+            return Chosen(weights, eta)
 
         # the grid of η, relative to the mean error
         scale = float(errors.mean()) or 1.0
-        etas = [eta / scale for eta in (0.0, *GRID)]
+        grid = (0.0, *GRID)
+        etas = [eta / scale for eta in grid]
         candidates = [_falling_weights(eta, errors) for eta in etas]
 
         best = _best_on(V2, candidates)
@@ -215,12 +222,13 @@ class RidgeWeights(WeightRule):
         b, A = V1.system(p)
         U, s, V_transposed = np.linalg.svd(A, full_matrices=False)
         if s[0] <= V1.rounding:
-            return Chosen(np.zeros(p))  # all learners vanish on V1: nothing is known of them
+            # all learners vanish on V1: nothing is known of them
+            return Chosen(np.zeros(p))
 
-        Ub = U.T @ b
-
-        # in falling order, so that ties on V2 go to the strongest penalty
+        # λ in falling order, so that ties on V2 go to the strongest penalty
         grid = sorted(self.lambdas, reverse=True)
+        V = V_transposed.T
+        Ub = U.T @ b
         candidates: list[Floats] = []
         for relative in grid:
             penalty = s[0] ** 2 * relative
@@ -229,7 +237,7 @@ class RidgeWeights(WeightRule):
             else:
                 # w = V diag(s / (s² + λ)) Uᵀ b
                 shrunk = s / (s * s + penalty)
-                w = V_transposed.T @ (shrunk * Ub)
+                w = V @ (shrunk * Ub)
             candidates.append(w)
 
         best = _best_on(V2, candidates)
@@ -240,8 +248,8 @@ def _nonnegative_ridge(A: Floats, b: Floats, penalty: float) -> Floats:
     """Return the w ≥ 0 that minimises ‖A w − b‖² + penalty ‖w‖²."""
     # ‖A w − b‖² + penalty ‖w‖² = ‖[A; √penalty I] w − [b; 0]‖²
     p = A.shape[1]
-    identity = np.eye(p)
-    stacked = np.vstack([A, np.sqrt(penalty) * identity])
+    ridge = np.sqrt(penalty) * np.eye(p)
+    stacked = np.vstack([A, ridge])
     target = np.append(b, np.zeros(p))
 
     weights, _ = nnls(stacked, target)
@@ -252,5 +260,8 @@ def _best_on(V2: ValidationSet, candidates: list[Floats]) -> int:
     """Return the index of the weights with the smallest error ‖A w − b‖ on V2."""
     p = len(candidates[0])
     b, A = V2.system(p)
-    errors = [np.linalg.norm(A @ w - b) for w in candidates]
+    errors = []
+    for w in candidates:
+        residual = A @ w - b
+        errors.append(np.linalg.norm(residual))
     return int(np.argmin(errors))

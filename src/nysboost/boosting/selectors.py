@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import reprlib
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from nysboost.numerics import kmeans, kmedoids
-from nysboost.numerics.arrays import Array, Floats, Indices, epsilon, is_array, to_host
+from nysboost.boosting import kmedoids
+from nysboost.numerics.arrays import Array, Floats, Indices, Numbers, epsilon, is_array, to_host
+from nysboost.numerics.kmeans import AT_ONCE, MAX_ITER, TRIALS, TRIALS_AT_ONCE
+from nysboost.numerics.linalg import memberships
 from nysboost.numerics.tolerances import EPS, SUMMED
 
 
@@ -58,7 +59,7 @@ def as_positions(chosen: object, m: int, n: int, role: str, function: object) ->
     )
 
 
-def as_numpy(returned: object) -> NDArray[Any]:
+def as_numpy(returned: object) -> Numbers:
     """Return a user's result as an array on the host, or an empty array if it cannot be one."""
     if is_array(returned):
         return to_host(returned)
@@ -73,10 +74,13 @@ def describe(function: object) -> str:
     return getattr(function, "__name__", None) or repr(function)
 
 
+# The clusterings of the paper
+
+
 def kmeans_columns(residual: Array, m: int, rng: Generator) -> Indices:
     """k-means, then the column nearest to each centre; if it is taken, the next nearest."""
     squared, rounding = _squared_distances(residual)
-    to_centres = kmeans.kmeans(squared, m, rng)
+    to_centres = kmeans(squared, m, rng)
 
     # the members of a cluster of two are equally near: take the first, on every machine
     chosen = _nearest(to_centres, rounding)
@@ -95,22 +99,27 @@ def kmeans_columns(residual: Array, m: int, rng: Generator) -> Indices:
 
 def pam_columns(residual: Array, m: int, rng: Generator) -> Indices:  # noqa: ARG001
     """k-medoids by Partitioning Around Medoids, BUILD then SWAP, as R's ``pam``."""
-    return kmedoids.pam(_distances(residual), m)
+    distances = _distances(residual)
+    return kmedoids.pam(distances, m)
 
 
 def park_jun_columns(residual: Array, m: int, rng: Generator) -> Indices:  # noqa: ARG001
     """k-medoids by the simple and fast algorithm of Park and Jun (2009)."""
-    return kmedoids.park_jun(_distances(residual), m)
+    distances = _distances(residual)
+    return kmedoids.park_jun(distances, m)
+
+
+# Distances of the residual's columns
 
 
 def _squared_distances(residual: Array) -> tuple[Floats, float]:
     """Return the s×s squared distances of the columns, and their rounding level."""
     products: Floats = to_host(residual.T @ residual)
-    norms = np.diag(products).copy()
+    norms = products.diagonal().copy()
 
     # the level of rounding in sums of products
-    largest = float(norms.max())
-    rounding = max(len(norms) * EPS, SUMMED * epsilon(residual)) * largest
+    relative = max(len(norms) * EPS, SUMMED * epsilon(residual))
+    rounding = relative * float(norms.max())
 
     # ‖a‖² + ‖b‖² − 2⟨a, b⟩, in place: fresh memory costs as much as the arithmetic
     squared = products
@@ -146,3 +155,85 @@ def _nearest(to_centres: Floats, rounding: float) -> Indices:
 
     first: Indices = np.argmax(is_nearest, axis=1)
     return first
+
+
+# k-means by distances alone, at n² operations a round
+
+
+def kmeans(squared: Floats, k: int, rng: Generator) -> Floats:
+    """Group n points round k centres: greedy k-means++, then Lloyd's rounds to their end.
+
+    The squared distances (n, n), rough if in float32, give those from the centres, (k, n).
+    """
+    first = seeds(squared, k, rng)
+    to_centres = squared[first]
+    owner = np.full(len(squared), -1)
+    for _ in range(MAX_ITER):
+        nearest = np.argmin(to_centres, axis=0)
+        if np.array_equal(nearest, owner):
+            break
+        owner = nearest
+        to_centres = _distances_from_means(squared, owner, to_centres)
+    return to_centres
+
+
+def seeds(squared: Floats, k: int, rng: Generator) -> Indices:
+    """Return k points by greedy k-means++ (Arthur, Vassilvitskii 2007), each the best of `TRIALS`.
+
+    Of equally good points the first is taken; of rough distances `AT_ONCE` seeds share one draw.
+    """
+    n = len(squared)
+    together = 1
+    trials = TRIALS
+    if squared.dtype == np.float32:
+        together = AT_ONCE
+        trials = TRIALS_AT_ONCE
+
+    # losses that differ by less are equal
+    relative = max(n * EPS, SUMMED * epsilon(squared))
+    rounding = n * relative * float(squared.max())
+
+    chosen = np.empty(k, dtype=np.intp)
+    chosen[0] = rng.integers(n)
+    nearest = squared[chosen[0]]
+    ones = np.ones(n, squared.dtype)
+
+    for first in range(1, k, together):
+        # points are drawn in proportion to their squared distance from the seeds
+        mass = nearest.cumsum()
+        uniform = rng.random(trials)
+        drawn = mass.searchsorted(uniform * mass[-1], side="right")
+        np.minimum(drawn, n - 1, out=drawn)  # no mass is left if few points are distinct
+        drawn.sort()
+
+        # and those that lower the loss most become seeds
+        closer = squared[drawn]
+        last = min(first + together, k)
+        for i in range(first, last):
+            np.minimum(closer, nearest, out=closer)
+            losses = closer @ ones
+            best = (losses <= losses.min() + rounding).argmax()
+            chosen[i] = drawn[best]
+            nearest = closer[best].copy()
+    return chosen
+
+
+def _distances_from_means(squared: Floats, owner: Indices, before: Floats) -> Floats:
+    """Return the squared distances from the groups' means, (h_j D)_i − ½ h_j D h_jᵀ."""
+    k, n = before.shape
+    sizes = np.bincount(owner, minlength=k)
+
+    # h_j D: the mean of the distances from the points of each group
+    shares = (1 / sizes[owner]).astype(squared.dtype)
+    means: Floats = memberships(owner, shares, k) @ squared
+
+    # ½ h_j D h_jᵀ
+    points = np.arange(n)
+    within = means[owner, points] / sizes[owner]
+    half = np.bincount(owner, within, minlength=k) / 2
+    means -= half.astype(means.dtype)[:, None]
+
+    # the centre of an empty group stays
+    is_empty = sizes == 0
+    means[is_empty] = before[is_empty]
+    return means

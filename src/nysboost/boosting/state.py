@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -123,12 +123,14 @@ class State:
             return self._missed(mixture, V, V)
 
         e = self._missed(mixture, self.rows, V)
-        if len(self.rows) < len(self.sample):
-            outside = ~np.isin(self.rows, V)
-            if outside.any():
-                counted = outside.astype(float)
-                e = e * arrays.like(counted[:, None], e)
-        return e
+        if len(self.rows) == len(self.sample):
+            return e
+
+        outside = ~np.isin(self.rows, V)
+        if not outside.any():
+            return e
+        counted = outside.astype(np.float64)
+        return e * arrays.like(counted[:, None], e)
 
     def error_on(self, V: ValidationSet, mixture: Mixture) -> float:
         """Return ‖G − Ḡ‖_F on a validation set."""
@@ -154,16 +156,16 @@ class State:
         seconds: dict[str, float],
     ) -> Step:
         """Record a boosting step."""
+        row_numbers = self.sample.indices
         step = Step(
             number=len(self.steps) + 1,
-            V=self.sample.indices[V],
-            columns=self.sample.indices[J],
+            V=row_numbers[V],
+            columns=row_numbers[J],
             weights=mixture.weights,
             parameter=mixture.parameter,
             residual_norm=residual_norm,
             seconds=seconds,
         )
-
         self.steps.append(step)
         return step
 
@@ -185,20 +187,24 @@ class Pool:
         """
         free = np.flatnonzero(self._free)
         size = min(size, len(free))
+        if weights is None:
+            return rng.choice(free, size=size, replace=False)
 
-        if weights is None or not weights[free].any():
+        # without any weight all columns are equal
+        mass = weights[free]
+        if not mass.any():
             return rng.choice(free, size=size, replace=False)
 
         # columns of positive weight
-        of_free = weights[free]
-        probabilities = of_free / of_free.sum()
+        probabilities = mass / mass.sum()
         possible = int(np.count_nonzero(probabilities))
         count = min(size, possible)
         drawn = rng.choice(free, size=count, replace=False, p=probabilities)
 
         # and, where these are too few, others
         others = np.setdiff1d(free, drawn)
-        rest = rng.choice(others, size=size - count, replace=False)
+        missing = size - count
+        rest = rng.choice(others, size=missing, replace=False)
         return np.concatenate([drawn, rest])
 
     def draw(self, size: int, rng: Generator, weights: Floats | None = None) -> Indices:
@@ -236,9 +242,10 @@ class FeatureTable:
     def features(self, learners: Sequence[FeatureMap], rows: Indices) -> Array:
         """Return the features of some learners at `rows`, side by side: (len(rows), Σ k_i)."""
         places = self._places(rows)
-        known = all(learner in self._features for learner in learners)
-        if places is None or not known:
-            return features_of(self.gram, _side_by_side(learners), rows)
+        are_known = all(learner in self._features for learner in learners)
+        if places is None or not are_known:
+            transform = _side_by_side(learners)
+            return features_of(self.gram, transform, rows)
 
         # of the features held, those of these rows
         parts = [self._held(learner) for learner in learners]
@@ -269,8 +276,9 @@ class FeatureTable:
         if len(self.rows) == 0:
             return None
 
+        last = len(self.rows) - 1
         places = np.searchsorted(self.rows, rows)
-        places = np.minimum(places, len(self.rows) - 1)
+        places = np.minimum(places, last)
         if not np.array_equal(self.rows[places], rows):
             return None
         return places
@@ -283,9 +291,10 @@ class FeatureTable:
             self._features[learner] = F
         return F
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # without features, which are computed again when needed
-        return self.__dict__ | {"_features": dict.fromkeys(self._features)}
+        without = dict.fromkeys(self._features)
+        return self.__dict__ | {"_features": without}
 
 
 def _side_by_side(learners: Sequence[FeatureMap]) -> FeatureMap:
@@ -327,18 +336,21 @@ class ValidationSet:
         """A norm of b or of a column of A below this level consists of rounding errors only."""
         gram = self.table.gram
         diagonal = gram.diag(self.cols)
-        largest = max_abs(diagonal)
-
+        largest = max_abs(diagonal) * self.weight
         n_values = len(self.rows) * len(self.cols)
-        return gram.eps * largest * self.weight * float(np.sqrt(n_values))
+        return gram.eps * largest * float(np.sqrt(n_values))
 
     def factor(self, p: int) -> Floats:
         """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1) at most."""
-        if len(self._columns) <= p:
-            missing = range(len(self._columns), p + 1)
-            self._columns += [self._column(j) for j in missing]
-            self._factor = triangular_factor(np.array(self._columns).T)
-        return self._factor[: p + 1, : p + 1]
+        known = len(self._columns)
+        if known <= p:
+            for j in range(known, p + 1):
+                self._columns.append(self._column(j))
+            b_and_A = np.array(self._columns).T
+            self._factor = triangular_factor(b_and_A)
+
+        first = slice(0, p + 1)
+        return self._factor[first, first]
 
     def system(self, p: int) -> tuple[Floats, Floats]:
         """Return a small b and A with the same norms ‖A w − b‖ for the first p learners."""
@@ -347,16 +359,18 @@ class ValidationSet:
 
     def _column(self, j: int) -> Floats:
         """Return b for j = 0 and a_j, the values of learner j, otherwise."""
+        table = self.table
         if j == 0:
-            values = self.table.gram.block(self.rows, self.cols)
+            values = table.gram.block(self.rows, self.cols)
         else:
-            learner = self.table.learners[j - 1]
+            learner = table.learners[j - 1]
             alone = Mixture((learner,), np.ones(1))
-            values = self.table.block(alone, self.rows, self.cols)
+            values = table.block(alone, self.rows, self.cols)
 
         on_host = arrays.floats_on_host(values)
         return on_host.ravel() * self.weight
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # without [b, A], which is as large as the data, and is computed again when needed
-        return ValidationSet(self.table, self.rows, self.cols, self.weight).__dict__
+        fresh = ValidationSet(self.table, self.rows, self.cols, self.weight)
+        return fresh.__dict__

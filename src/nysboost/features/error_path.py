@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,22 +23,24 @@ def mixture_errors(factor: Factor, ranks: Sequence[int], weights: Sequence[Float
     the inner products of G, E_1, …, E_p. These are small already, so that little cancels: errors
     far below those of the learners alone, by 1e-6 or less, are rounding.
     """
+    # inner products of G, E_1, …, E_p
     factor.keep()
     bounds = np.cumsum([0, *ranks]).tolist()
     numbers = np.arange(factor.rows.n)
     products = factor.fold_tiles(_inner_products, bounds, numbers)
     squared_norm = products[0, 0]
 
-    errors = []
+    squared_errors = []
     for w in weights:
         # the coefficients of G, E_1, …, E_p in the residual
+        p = len(w)
         c = np.zeros(len(products))
         c[0] = 1 - w.sum()
-        c[1 : len(w) + 1] = w
+        c[1 : p + 1] = w
 
         squared_residual = max(0.0, c @ products @ c)
-        errors.append(np.sqrt(squared_residual / squared_norm))
-    return np.array(errors)
+        squared_errors.append(squared_residual / squared_norm)
+    return np.sqrt(squared_errors)
 
 
 def _inner_products(bounds: list[int], tile: Tile) -> Floats:
@@ -46,18 +49,20 @@ def _inner_products(bounds: list[int], tile: Tile) -> Floats:
     Learner i has the columns of F from bounds[i − 1] to bounds[i].
     """
     n_matrices = len(bounds)
-    products = np.zeros((n_matrices, n_matrices))
+    shape = (n_matrices, n_matrices)
+    products = np.zeros(shape)
 
-    for at in slices(0, tile.G.shape[0], PART):
+    n_rows = tile.G.shape[0]
+    for at in slices(0, n_rows, PART):
         # G, E_1, …, E_p on some rows, each as a vector
         G = floats_on_host(tile.G[at, :])
-        vectors = np.empty((n_matrices, G.size))
-        vectors[0] = G.ravel()
-        for i in range(1, n_matrices):
-            own = slice(bounds[i - 1], bounds[i])
-            learner = tile.F[at, own] @ tile.H[:, own].T
-            E = G - floats_on_host(learner)
-            vectors[i] = E.ravel()
+        vectors = [G.ravel()]
+        for start, stop in pairwise(bounds):
+            F = tile.F[at, start:stop]
+            H = tile.H[:, start:stop]
+            E = G - floats_on_host(F @ H.T)
+            vectors.append(E.ravel())
 
-        products += vectors @ vectors.T
+        matrix = np.array(vectors)
+        products += matrix @ matrix.T
     return products

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
+    Numbers,
     floats_on_host,
     gather,
     spaced_indices,
@@ -82,8 +83,8 @@ class Factor:
 
     def fits(self, n: int) -> bool:
         """Whether the features of n rows may be kept: in half of the working memory."""
-        size = n * self.transform.rank * self.gram.dtype.itemsize
-        return bool(size <= self.gram.budget.bytes // 2)
+        row_bytes = self.transform.rank * self.gram.dtype.itemsize
+        return bool(n * row_bytes <= self.gram.budget.bytes // 2)
 
     def keep(self) -> Array | None:
         """Return F, computed and kept if it fits, else None."""
@@ -123,7 +124,11 @@ class Factor:
     # Passes over all rows. Functions can be pickled; each of `aligned` is a table of the same rows.
 
     def map(
-        self, function: Callable[..., Array], shared: Shared, columns: int, *aligned: Array
+        self,
+        function: Callable[..., Array],
+        shared: Shared,
+        columns: int,
+        *aligned: Array,
     ) -> Array:
         """Return function(shared, F[block], *aligned[block]) of all blocks, shape (n, columns)."""
         self.keep()
@@ -149,7 +154,7 @@ class Factor:
         `numbers` (n,) are those of the rows in the Gram.
         """
         # a block of rows comes with its numbers, and with its features where they are known
-        aligned: list[Any] = [numbers[:, None]]
+        aligned: list[Numbers] = [numbers[:, None]]
         transform: FeatureMap | None = self.transform
         if self.kept is not None:
             aligned.append(self.kept)
@@ -184,8 +189,8 @@ class Factor:
 
         # a factorisation holds several copies of a block
         block_bytes = min(BLOCK_BYTES, budget.bytes // 8)
-        row_bytes = 8 * (self.transform.rank + self.gram.rows.n_features)
-        size = max(1, block_bytes // row_bytes)
+        numbers_of_row = self.transform.rank + self.gram.rows.n_features
+        size = max(1, block_bytes // (8 * numbers_of_row))
         return BlockTask(name, function, shared, size)
 
     # Products, sums and factorisations
@@ -228,13 +233,16 @@ class Factor:
 
         # the eigenvalues of R S Rᵀ, with F = Q R, are those of F S Fᵀ
         eps = self.gram.eps
-        eigenvalues, basis = spectrum(factor.triangular(), self.weights, eps)
+        R = factor.triangular()
+        eigenvalues, basis = spectrum(R, self.weights, eps)
         sizes = np.abs(eigenvalues)
         largest = float(sizes.max(initial=0.0))  # none at all where every feature is zero
 
         # T = basis √λ, for the eigenvalues λ that are positive
-        positive = np.flatnonzero(eigenvalues > ROUNDING * eps * largest)
-        rotation = basis[:, positive] * np.sqrt(eigenvalues[positive])
+        rounding = ROUNDING * eps * largest
+        positive = np.flatnonzero(eigenvalues > rounding)
+        roots = np.sqrt(eigenvalues[positive])
+        rotation = basis[:, positive] * roots
 
         total = float(sizes.sum())
         if total == 0:
@@ -291,7 +299,7 @@ def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
 
 def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
     """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
-    diagonal = floats_on_host(gram.diag())
+    diagonal = gram.host_diag()
     approximated = Factor(gram, learner).squared_norms()
     missing = np.abs(diagonal - approximated)
 
@@ -342,11 +350,11 @@ class TilePass(PairTask):
         F = features_of_block(self.gram, self.transform, block)
         return block, *aligned, F
 
-    def evaluate(self, upper: list[Any], lower: list[Any]) -> Floats:
+    def evaluate(self, upper: list[Numbers], lower: list[Numbers]) -> Floats:
         """Return the function's result for the tile of these rows."""
         X, rows, F = upper
         Y, columns, H = lower
         landmarks = Landmarks(columns[:, 0], Y)
         G = self.gram.evaluate(X, landmarks)
-        tile = Tile(G, F, H, same=rows == columns.T)
-        return self.function(self.shared, tile)
+        same = rows == columns.T
+        return self.function(self.shared, Tile(G, F, H, same))

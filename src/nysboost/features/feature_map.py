@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import block_diag, rq
@@ -32,7 +32,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.checks import Budget
+from nysboost.numerics.checks import Budget, Given
 from nysboost.numerics.linalg import all_finite, norms, triangular_inverse
 from nysboost.numerics.tolerances import JITTER, ROUNDING
 from nysboost.rows.recognise import make_stream
@@ -59,9 +59,9 @@ class BlockDiagonal:
     @property
     def shape(self) -> tuple[int, int]:
         """(Σm_i, Σk_i)."""
-        shapes = np.array([P.shape for P in self.blocks])
-        height, width = shapes.sum(axis=0).tolist()
-        return height, width
+        heights = [P.shape[0] for P in self.blocks]
+        widths = [P.shape[1] for P in self.blocks]
+        return sum(heights), sum(widths)
 
     def dense(self) -> Array:
         """Return N as one array of shape (Σm_i, Σk_i)."""
@@ -86,7 +86,8 @@ def make_triangular(N: Array) -> Array:
     """Return R of N = R Q, upper triangular, with R Rᵀ = N Nᵀ: features of the same K̂, for less."""
     if N.shape[1] <= PANEL:
         return N
-    R = rq(floats_on_host(N), mode="r", check_finite=False)
+    on_host = floats_on_host(N)
+    R = rq(on_host, mode="r", check_finite=False)
     return like(R, N)
 
 
@@ -127,9 +128,9 @@ class FeatureMap:
 
         # W = L Lᵀ, with a jitter that keeps it positive definite
         W = kernel(Z, Z)
+        symmetric = (W + W.T) / 2
         jitter = JITTER * float(W[0, 0])
         ridge = jitter * identity(len(landmarks), W)
-        symmetric = (W + W.T) / 2
         L = namespace(Z).linalg.cholesky(symmetric + ridge)
         return cls(kernel, landmarks, triangular_inverse(L).T)
 
@@ -186,7 +187,8 @@ class FeatureMap:
         sizes = to_host(norms(N, axis=0)) ** 2
         largest = sizes.min() / (ROUNDING * eps)
         kept = np.flatnonzero(sizes <= largest)
-        return replace(self, projection=take(N, kept, axis=1))
+        rounded = take(N, kept, axis=1)
+        return replace(self, projection=rounded)
 
     def times(self, matrix: Array) -> FeatureMap:
         """Return x ↦ k(x, Z) N · matrix, as one map."""
@@ -196,7 +198,7 @@ class FeatureMap:
 
     # Features
 
-    def __call__(self, X: Any) -> Array:
+    def __call__(self, X: Given) -> Array:
         """Return the features of the rows of a table, shape (n, r)."""
         shape = getattr(X, "shape", ())
         if shape and shape[0] == 0:
@@ -204,12 +206,11 @@ class FeatureMap:
             return empty((0, self.rank), reference)
 
         rows = make_stream(X)
-
-        Z = self.landmarks.points
-        if Z is not None and rows.n_features != Z.shape[1]:
-            raise ValueError(
-                f"X makes {rows.n_features} columns of numbers, but the fit {Z.shape[1]}."
-            )
+        if self.landmarks.points is not None:
+            d = self.landmarks.points.shape[1]
+            if rows.n_features != d:
+                msg = f"X makes {rows.n_features} columns of numbers, but the fit {d}."
+                raise ValueError(msg)
         return self.write(rows)
 
     def write(
@@ -246,7 +247,7 @@ class FeatureMap:
         return PreparedMap(evaluate, product)
 
     @cached_property
-    def _prepared(self) -> dict[tuple[np.dtype[Any], int], PreparedMap]:
+    def _prepared(self) -> dict[tuple[np.dtype[np.generic], int], PreparedMap]:
         """The map for rows of each dtype and width."""
         return {}
 
@@ -285,7 +286,10 @@ def features_of_block(gram: Gram, transform: FeatureMap, X: Array) -> Array:
 
 
 def fit_learner(
-    gram: Gram, landmarks: Landmarks, rank: int, weights: Floats | None = None
+    gram: Gram,
+    landmarks: Landmarks,
+    rank: int,
+    weights: Floats | None = None,
 ) -> FeatureMap:
     """Fit the standard Nyström approximation C W_k⁺ Cᵀ (Section 2.2; steps 1 and 2e).
 
@@ -300,7 +304,8 @@ def fit_learner(
         root = _inverse_root(W, rank, gram.eps)
     else:
         # D^½ W D^½
-        D_root = like(np.sqrt(weights)[:, None], W)
+        roots = np.sqrt(weights)
+        D_root = like(roots[:, None], W)
         weighted = D_root * W * D_root.T
         root = D_root * _inverse_root(weighted, rank, gram.eps)
     projection = in_dtype_of(root, W)
@@ -322,10 +327,12 @@ def _inverse_root(W: Array, rank: int, eps: float) -> Array:
     U = xp.flip(U, axis=1)
     refuse_indefinite(eigenvalues)
 
+    # the k leading ones
     leading = eigenvalues[:rank]
     kept = leading > ROUNDING * eps * leading[0]
     k = int(to_host(kept).sum())
-    return U[:, :k] / xp.sqrt(leading[:k])
+    roots = xp.sqrt(leading[:k])
+    return U[:, :k] / roots
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,7 +62,12 @@ class FeatureTask(Task):
         return BlockFeatures(evaluate, product, for_values, for_features, self.double)
 
     def plan_for(
-        self, rows: PlannedRows, streamed: bool, *, result_bytes: int, keeps_features: bool
+        self,
+        rows: PlannedRows,
+        streamed: bool,
+        *,
+        result_bytes: int,
+        keeps_features: bool,
     ) -> Plan:
         """Return the sizes of a pass: operands, blocks of kernel values, pieces of rows.
 
@@ -85,12 +90,12 @@ class FeatureTask(Task):
         numbers_of_z = 2 * c * (point + 2)
         operands = itemsize * (numbers_of_z + transform.projection_size)
 
-        # a row of a block: its coordinates, its kernel values and its features
-        features_of_row = 2 * r
-        if keeps_features or transform.projection is None:
-            features_of_row = 0
+        # a row of a block: its coordinates, its features and its kernel values
+        numbers_of_row = 2 * point + 8
+        if not keeps_features and transform.projection is not None:
+            numbers_of_row += 2 * r
         value_bytes = transform.kernel.bytes_per_value(template)
-        block_row = itemsize * (2 * point + 8 + features_of_row) + value_bytes * c
+        block_row = itemsize * numbers_of_row + value_bytes * c
 
         # a row of a piece, where rows or features go through files
         piece_row = 0
@@ -112,8 +117,12 @@ class FeatureTask(Task):
 
         # other libraries have threads of their own, and modes that belong to a thread
         parallel = transform.kernel.parallel and is_numpy(template)
-        budget = self.budget or Budget()
-        return cost.plan(rows.n, budget, cache_bytes=cache_bytes, parallel=parallel)
+        return cost.plan(
+            rows.n,
+            self.budget or Budget(),
+            cache_bytes=cache_bytes,
+            parallel=parallel,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,11 +210,13 @@ class Product:
         if out is None:
             if len(self.pieces) == 1:
                 return C @ self.pieces[0].P
-            out = empty((C.shape[0], self.width), C)
+            shape = (C.shape[0], self.width)
+            out = empty(shape, C)
 
         for piece in self.pieces:
             values = C[:, piece.rows]
-            product_into(values, piece.P, out[:, piece.columns])
+            features = out[:, piece.columns]
+            product_into(values, piece.P, features)
         return out
 
 
@@ -270,7 +281,8 @@ class Scratch:
 
         memory: Array | None = getattr(self._kept, "memory", None)
         if memory is None or memory.shape[0] < count:
-            memory = np.empty((count, self._columns), self._dtype)
+            shape = (count, self._columns)
+            memory = np.empty(shape, self._dtype)
             self._kept.memory = memory
         return memory[:count]
 
@@ -293,7 +305,8 @@ class BlockFeatures:
         if self.double:
             X = in_float64(X)
         count = X.shape[0]
-        values = self.evaluate(X, self.for_values.rows(count))
+        room = self.for_values.rows(count)
+        values = self.evaluate(X, room)
 
         if self.product is not None:
             if out is None:
@@ -332,5 +345,6 @@ class FusedPass:
         """Write the features of X into `out`; return whether all rows were finite and in range."""
         done = self.fused(X, out)
         if done and self.counter is not None:
-            self.counter.add(X.shape[0], self.n_landmarks)
+            n = X.shape[0]
+            self.counter.add(n, self.n_landmarks)
         return done

@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
+from nysboost.kernels.base import Mapped
 from nysboost.numerics.arrays import Array, gather, identity, like, namespace, to_host
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import triangular_inverse
@@ -66,7 +66,8 @@ class Moments:
         merged = {}
         for field in fields(self):
             own = getattr(self, field.name)
-            merged[field.name] = operation(own, getattr(other, field.name))
+            others = getattr(other, field.name)
+            merged[field.name] = operation(own, others)
         return Moments(**merged)
 
     @property
@@ -84,10 +85,16 @@ def moments_of(
     budget: Budget | None = None,
 ) -> Moments:
     """Return the moments of all rows in one pass, in float64; Y is (n, t), `weights` (n,)."""
+    # FF and FY are all that is large
     r = transform.rank
-    result_bytes = 8 * r * (r + Y.shape[1])
+    t = Y.shape[1]
     task = FeaturePass(
-        transform, "moments", _moments, result_bytes=result_bytes, double=True, budget=budget
+        transform,
+        "moments",
+        _moments,
+        result_bytes=8 * r * (r + t),
+        double=True,
+        budget=budget,
     )
 
     aligned = [Y]
@@ -122,9 +129,11 @@ class LinearPredictor:
         return self.features.times(self.w)
 
     @property
-    def kernel(self) -> Any:
-        """The kernel, with its metric."""
-        return self.features.kernel
+    def kernel(self) -> Mapped:
+        """The kernel, with its metric: candidates have kernels that can have one."""
+        kernel = self.features.kernel
+        assert isinstance(kernel, Mapped)
+        return kernel
 
     @property
     def landmarks(self) -> Array:
@@ -137,9 +146,10 @@ class LinearPredictor:
 
     def evaluate(self, rows: Rows, budget: Budget) -> Array:
         """Return the means of rows in any storage, shape (n, t)."""
-        values = gather(self.weighted_map.write(rows, budget=budget))
-        mean = like(to_host(self.mean), values)
-        return values + mean
+        predictions = self.weighted_map.write(rows, budget=budget)
+        centred = gather(predictions)
+        mean = like(to_host(self.mean), centred)
+        return centred + mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,10 +172,10 @@ class LinearModel(LinearPredictor):
         xp = namespace(moments.FF)
         mean = moments.mean
 
-        # w = (FᵀF + γI)⁻¹ b
+        # w = (FᵀF + γI)⁻¹ b with b = Fᵀ(y − μ)
         root = _inverse_root(moments.FF, gamma)
-        means = moments.F[:, None] * mean[None, :]
-        b = moments.FY - means
+        sums = moments.F[:, None] * mean[None, :]
+        b = moments.FY - sums
         w = root @ (root.T @ b)
 
         # sums of squares: of y about its mean, and of what the model leaves of them
@@ -174,7 +184,7 @@ class LinearModel(LinearPredictor):
         missed = xp.clip(total - explained, min=0.0)
         noise = missed / moments.weight
 
-        # the kernel's amplitude is then the variance of y
+        # doubt: the kernel's amplitude is then the variance of y
         doubt = gamma
         whole = float(xp.sum(total))
         left = float(xp.sum(missed))
@@ -182,8 +192,16 @@ class LinearModel(LinearPredictor):
             doubt = _height(features) * left / whole
         doubt = max(doubt, min(gamma, NOISELESS))
 
-        doubt_root = _inverse_root(moments.FF, doubt)
-        return cls(features, mean, w, gamma, moments, noise, doubt, doubt_root)
+        return cls(
+            features,
+            mean,
+            w,
+            gamma,
+            moments,
+            noise,
+            doubt,
+            root=_inverse_root(moments.FF, doubt),
+        )
 
     def spread(self, F: Array, *, seen: bool = False) -> Array:
         """Return the variance of an observation at rows with features F, over s², shape (n,).
@@ -214,20 +232,23 @@ class LinearModel(LinearPredictor):
         xp = namespace(F)
         height = _height(self.features)
 
-        # s: `beyond` times the mean over the rows seen
+        # the means of f(FᵀF + γI)⁻¹fᵀ and of k(x, x) − ‖f‖² over the rows seen
         FF = self.moments.FF
         n = self.moments.weight
-        products = FF @ self.root
-        known = float(xp.sum(products * self.root) / n)
+        products = (FF @ self.root) * self.root
+        mean_known = float(xp.sum(products) / n)
         mean_square = float(xp.linalg.trace(FF) / n)
-        mean_prior = height - mean_square
-        share = (self.doubt * known + mean_prior) / height
-        usual = min(beyond * share, 1 - 1 / beyond)
+        mean_unknown = height - mean_square
 
-        # u: the share that is left at these rows
-        unknown = (self.spread(F) - 1) * self.doubt / height
-        beyond_usual = (unknown - usual) / (1 - usual)
-        return xp.clip(beyond_usual, min=0.0)
+        # s: `beyond` times the mean share that the rows leave
+        share = (self.doubt * mean_known + mean_unknown) / height
+        s = min(beyond * share, 1 - 1 / beyond)
+
+        # u: the share that they leave here
+        variance = self.spread(F) - 1
+        u = variance * self.doubt / height
+        above = (u - s) / (1 - s)
+        return xp.clip(above, min=0.0)
 
 
 def _height(features: FeatureMap) -> float:

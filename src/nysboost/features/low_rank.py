@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,7 +44,7 @@ class LowRankMatrix(LinearOperator):
 
     gram: Gram
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     learners: tuple[FeatureMap, ...]
     weights: Floats
     shift: float = 0.0
@@ -73,14 +72,17 @@ class LowRankMatrix(LinearOperator):
 
     def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
         """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
-        left = positions(rows, self.shape[0])
-        right = positions(cols, self.shape[0])
+        n = self.shape[0]
+        left = positions(rows, n)
+        right = positions(cols, n)
 
+        # F[rows] S F[cols]ᵀ
         weighted = self._factor.at(left) * self._weights_like
         low_rank = weighted @ self._factor.at(right).T
         if self.shift == 0:
             return low_rank
 
+        # δ on the diagonal
         on_diagonal = np.equal.outer(left, right)
         return low_rank + like(self.shift * on_diagonal, low_rank)
 
@@ -91,17 +93,19 @@ class LowRankMatrix(LinearOperator):
 
     def trace(self) -> float:
         """Return tr K̂."""
-        diagonal = self._factor.squared_norms()
-        return float(diagonal.sum()) + self.shift * self.shape[0]
+        n = self.shape[0]
+        low_rank = self._factor.squared_norms()
+        return float(low_rank.sum()) + self.shift * n
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""
         F = self._factor.all()
-        low_rank = (F * self._weights_like) @ F.T
-
-        # δ on the diagonal
+        weighted = F * self._weights_like
+        low_rank = weighted @ F.T
         if self.shift == 0:
             return low_rank
+
+        # δ on the diagonal
         unit = identity(self.shape[0], low_rank)
         return low_rank + self.shift * unit
 
@@ -116,14 +120,15 @@ class LowRankMatrix(LinearOperator):
         if not is_array(V) or isinstance(V, np.ndarray):
             product: Array = super().__matmul__(V)
             return product
-        if V.ndim == 1:
-            return self._matmat(V[:, None])[:, 0]
-        return self._matmat(V)
+        if V.ndim == 2:
+            return self._matmat(V)
+        column = self._matmat(V[:, None])
+        return column[:, 0]
 
     def _matmat(self, V: Array) -> Array:
         if self._is_elsewhere(V):
-            product = self._matmat(like(V, self._weights_like))
-            return to_host(product)
+            there = like(V, self._weights_like)
+            return to_host(self._matmat(there))
 
         # F S Fᵀ V + δV
         inner = self._factor.inner(V)
@@ -159,8 +164,9 @@ class LowRankMatrix(LinearOperator):
 
         eigenvalues, basis = self._spectrum
         T = like(basis[:, :k], self._weights_like)
-        shifted = like(eigenvalues[:k] + self.shift, T)
-        return shifted, self._factor.times(T)
+        vectors = self._factor.times(T)
+        shifted = eigenvalues[:k] + self.shift
+        return like(shifted, T), vectors
 
     def solve(self, b: TableLike, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
@@ -183,29 +189,36 @@ class LowRankMatrix(LinearOperator):
             is then too small beside K̂ for the precision of the data.
         """
         require_number("alpha", alpha)
-        if is_array(b) and not isinstance(b, np.ndarray):
-            B: Any = b  # of another library, or lazy
-        else:
-            B = as_float(to_numbers(b, "b"))
-
         self._require_definite(alpha)
-        n = self.shape[0]
-        if B.ndim not in (1, 2) or B.shape[0] != n:
-            msg = f"b has shape {tuple(B.shape)}, but the matrix has {n} rows."
-            raise ValueError(msg)
+        B = self._take_sides(b)
 
         # where the data are, and as columns
         if self._is_elsewhere(B):
-            x = self.solve(like(B, self._weights_like), alpha)
-            return to_host(x)
+            there = like(B, self._weights_like)
+            return to_host(self.solve(there, alpha))
         if B.ndim == 2:
             return self._solve_columns(B, alpha)
         column = self._solve_columns(B[:, None], alpha)
         return column[:, 0]
 
+    def _take_sides(self, b: TableLike) -> Array:
+        """Return right-hand sides as an array, lazy if they are, of as many rows as the matrix."""
+        B: Array
+        if is_array(b) and not isinstance(b, np.ndarray):
+            B = b  # of another library, or lazy
+        else:
+            B = as_float(to_numbers(b, "b"))
+
+        n = self.shape[0]
+        if B.ndim not in (1, 2) or B.shape[0] != n:
+            msg = f"b has shape {tuple(B.shape)}, but the matrix has {n} rows."
+            raise ValueError(msg)
+        return B
+
     def _is_elsewhere(self, V: Array) -> bool:
         """Whether an array is NumPy's, and the data of another library."""
-        return isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray)
+        are_on_host = isinstance(self._weights_like, np.ndarray)
+        return isinstance(V, np.ndarray) and not are_on_host
 
     def _solve_columns(self, b: Array, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b, shape (n, q), and warn if rounding has spoilt it."""
@@ -220,16 +233,18 @@ class LowRankMatrix(LinearOperator):
 
         # x = (b − F y) / α
         terms = _Solution(self._like(y), ridge)
-        x = self._factor.map(_solution, terms, b.shape[1], b)
+        q = b.shape[1]
+        x = self._factor.map(_solution, terms, q, b)
         return gather(x, b)
 
     def _require_definite(self, alpha: float) -> None:
         """Raise unless K̂ + alpha·I is positive definite."""
         eigenvalues, _ = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))
-        ridge = float(alpha) + self.shift
+        needed = -lowest * (1 + DEFINITE)
 
-        if not ridge > max(0.0, -lowest * (1 + DEFINITE)):
+        ridge = float(alpha) + self.shift
+        if not ridge > max(0.0, needed):
             least = -lowest - self.shift
             raise ValueError(
                 f"solve needs alpha above {least:.3g}, so that K̂ + alpha·I is positive "
@@ -247,11 +262,11 @@ class LowRankMatrix(LinearOperator):
         gain = eigenvalues / (eigenvalues + alpha)
 
         # y = 0 gives x = b / α, and with it ‖b‖
-        q = int(b.shape[1])
-        best = np.zeros((len(S), q))
+        shape = (len(S), b.shape[1])
+        best = np.zeros(shape)
         inner, squares = self._inner(best, alpha, b)
-        scale = float(np.sqrt(squares.sum()))
-        if not np.isfinite(scale):
+        norm = float(np.sqrt(squares.sum()))
+        if not np.isfinite(norm):
             raise ValueError("b contains NaN or infinity: there is no solution to that.")
 
         # the first y is that of the eigendecomposition
@@ -263,7 +278,8 @@ class LowRankMatrix(LinearOperator):
             inner, _ = self._inner(y, alpha, b)
             target = S * inner  # y itself, at the solution
             missing = R @ (y - target)
-            residual = float(np.linalg.norm(missing)) / (scale or 1.0)
+            norm_of_missing = float(np.linalg.norm(missing))
+            residual = norm_of_missing / (norm or 1.0)
             if not residual < reached:
                 break
 
@@ -298,7 +314,8 @@ class LowRankMatrix(LinearOperator):
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
-        return spectrum(self._triangle, self._factor.weights, self.gram.eps)
+        weights = self._factor.weights
+        return spectrum(self._triangle, weights, self.gram.eps)
 
 
 # Functions of a block of features, which can be pickled for the workers of a pass
@@ -326,7 +343,8 @@ def _solution(terms: _Solution, F: Array, b: Array) -> Array:
 
 def _inner(terms: _Solution, F: Array, b: Array) -> Floats:
     """Return Fᵀ x for x = (b − F y) / α, and below it ‖b‖² of each column."""
-    x = _solution(terms, F, in_float64(b))
+    b = in_float64(b)
+    x = _solution(terms, F, b)
     inner = floats_on_host(in_float64(F).T @ x)
     squares = floats_on_host(b) ** 2
     sums = squares.sum(axis=0, keepdims=True)

@@ -56,7 +56,8 @@ class Residual:
         """N and W, where features are values of the kernel at landmarks."""
         # features of another kernel are not in this one's space
         transform = self.factor.transform
-        if transform.kernel != self.gram.kernel or self.n_landmarks == 0:
+        is_of_kernel = transform.kernel == self.gram.kernel
+        if not is_of_kernel or self.n_landmarks == 0:
             return None
 
         N = floats_on_host(transform.normalization)
@@ -73,15 +74,19 @@ class Residual:
     @cached_property
     def positive_semidefinite(self) -> bool:
         """Whether R ≥ 0 on any rows at all: no eigenvalue of T is above 1, but for rounding."""
-        if self._span is None or self._operator is None or self.shift != 0:
+        if self._span is None or self._operator is None:
+            return False
+        if self.shift != 0:
             return False
 
         # rounding grows with ‖Nᵀ W N‖ and with the number of terms of each sum
         N, W = self._span
         size = 1 + _norm(W) * _norm(N) ** 2
-        rounding = (8 + len(W)) * self.gram.eps * size
+        n_terms = 8 + len(W)
+        rounding = n_terms * self.gram.eps * size
 
-        largest = float(self._operator.eigenvalues.max(initial=0.0))
+        eigenvalues = self._operator.eigenvalues
+        largest = float(eigenvalues.max(initial=0.0))
         return largest <= 1 + rounding
 
     @cached_property
@@ -94,18 +99,20 @@ class Residual:
         # a feature k(x, Z) N is rounded in proportion to ‖k(x, Z)‖ ‖N‖
         N, W = self._span
         largest_weight = np.abs(self.factor.weights).max()
-        scale = float(np.sqrt(np.trace(W) * largest_weight))
-        size = scale * _norm(N)
+        squared_scale = np.trace(W) * largest_weight
+        size = float(np.sqrt(squared_scale)) * _norm(N)
         return 4 * eps + eps * size
 
     def diagonals(self, F: Array, g: Floats) -> Floats:
         """Return R_ii and a_i for rows with features F and k(x, x) = g, shape (2, len(g))."""
-        both = _diagonals(self._row_terms, F, g[:, None])
+        column = g[:, None]
+        both = _diagonals(self._row_terms, F, column)
         return both.T
 
     def all_diagonals(self, g: Floats) -> Floats:
         """Return R_ii and a_i for all rows, in one pass."""
-        found = self.factor.map(_diagonals, self._row_terms, 2, g[:, None])
+        column = g[:, None]
+        found = self.factor.map(_diagonals, self._row_terms, 2, column)
         both = gather(found)
         return np.ascontiguousarray(both.T)
 
@@ -152,25 +159,27 @@ class _Operator:
         """Return T of features with these N and W, and S the diagonal of weights."""
         # an orthonormal basis of the span, V θ^(−1/2) with Nᵀ W N = V θ Vᵀ
         N, W = span
-        theta, V = np.linalg.eigh(N.T @ W @ N)
+        inner = N.T @ W @ N
+        theta, V = np.linalg.eigh(inner)
         largest = theta.max(initial=0.0)
-        kept = theta > len(theta) * EPS * largest
+        rounding = len(theta) * EPS * largest
+        kept = theta > rounding
         V = V[:, kept]
         root = np.sqrt(theta[kept])
 
-        # T in this basis
+        # T in this basis: θ^(1/2) Vᵀ S V θ^(1/2) = Y Λ Yᵀ
         middle = V.T @ (weights[:, None] * V)
         core = root[:, None] * middle * root
-        core = (core + core.T) / 2
-        eigenvalues, Y = np.linalg.eigh(core)
+        symmetric = (core + core.T) / 2
+        eigenvalues, Y = np.linalg.eigh(symmetric)
         basis = (V / root) @ Y
         return cls(eigenvalues, basis)
 
     def excess(self) -> Floats:
         """Return E √(T − I)₊."""
         above = self.eigenvalues > 1
-        roots = np.sqrt(self.eigenvalues[above] - 1)
-        scaled: Floats = self.basis[:, above] * roots
+        excess = self.eigenvalues[above] - 1
+        scaled: Floats = self.basis[:, above] * np.sqrt(excess)
         return scaled
 
 
@@ -190,10 +199,10 @@ class _RowTerms:
 def _diagonals(terms: _RowTerms, F: Array, g: Floats) -> Floats:
     """Return R_ii and a_i of a block of rows, shape (b, 2)."""
     F = floats_on_host(F)
-    g = g[:, 0]
     squares = F**2
+    g = g[:, 0]
 
-    # g_i − K̂_ii, and a_i by the formula of features with T or without
+    # d = g_i − K̂_ii, and a_i by the formula of features with T or without
     d = g - squares @ terms.weights
     if terms.excess is None:
         a = g + squares @ np.abs(terms.weights)
@@ -251,14 +260,16 @@ class _TileTerms:
 
 def _squares(terms: _TileTerms, tile: Tile) -> Floats:
     """Return ‖R‖² and ‖G‖² on a tile."""
+    # R = G − F S Hᵀ − δI
     weighted = tile.F * like(terms.weights, tile.F)
     approximated = weighted @ tile.H.T
     R = tile.G - approximated
-
     if terms.shift:
         R = R - like(terms.shift * tile.same, R)
+
     squared_residual = _squared_norm(R)
-    return np.array([squared_residual, _squared_norm(tile.G)])
+    squared_norm = _squared_norm(tile.G)
+    return np.array([squared_residual, squared_norm])
 
 
 def _squared_norm(A: Array) -> float:
@@ -268,7 +279,7 @@ def _squared_norm(A: Array) -> float:
 
 def relative_trace_error(residual: Residual, rows: Indices) -> float:
     """Return |tr R| / tr G on rows × rows: for plain Nyström the trace norm's."""
-    diagonal = floats_on_host(residual.gram.diag())
+    diagonal = residual.gram.host_diag()
     trace = float(diagonal[rows].sum())
 
     low_rank = float(residual.factor.squared_norms().sum())
@@ -279,8 +290,9 @@ def relative_trace_error(residual: Residual, rows: Indices) -> float:
 def relative_spectral_error(residual: Residual, rows: Indices) -> float:
     """Return ‖R‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration over tiles."""
     products = _Products(residual, rows)
-    of_residual = _largest_eigenvalue(products.times_residual, len(rows))
-    of_gram = _largest_eigenvalue(products.times_gram, len(rows))
+    n = len(rows)
+    of_residual = _largest_eigenvalue(products.times_residual, n)
+    of_gram = _largest_eigenvalue(products.times_gram, n)
     return of_residual / of_gram
 
 
@@ -293,19 +305,20 @@ class _Products:
 
     def times_gram(self, v: Floats) -> Floats:
         """Return G v."""
-        product = self.residual.gram.times(v[:, None], self.rows)
+        column = v[:, None]
+        product = self.residual.gram.times(column, self.rows)
         return floats_on_host(product[:, 0])
 
     def times_residual(self, v: Floats) -> Floats:
-        """Return R v."""
+        """Return R v = G v − F S Fᵀ v − δv."""
         factor = self.residual.factor
-        inner = factor.inner(v[:, None])
+        column = v[:, None]
+        inner = factor.inner(column)
         weighted = factor.weights[:, None] * inner
-        low_rank = gather(factor.times(weighted))[:, 0]
-        shifted = self.residual.shift * self._sum_of_same(v)
+        low_rank = gather(factor.times(weighted))
 
-        # G v − F S Fᵀ v − δv
-        return self.times_gram(v) - low_rank - shifted
+        shifted = self.residual.shift * self._sum_of_same(v)
+        return self.times_gram(v) - low_rank[:, 0] - shifted
 
     def _sum_of_same(self, v: Floats) -> Floats:
         """Return I v for the identity of G: of a row that stands here twice, both add up."""
@@ -317,17 +330,25 @@ class _Products:
 def _largest_eigenvalue(times: Callable[[Floats], Floats], n: int) -> float:
     """Return the largest absolute eigenvalue of a symmetric operator, to three digits."""
     if n < 3:  # too few for Lanczos iteration
-        dense = np.column_stack([times(column) for column in np.eye(n)])
-        eigenvalues = np.linalg.eigvalsh(dense)
+        columns = [times(unit) for unit in np.eye(n)]
+        eigenvalues = np.linalg.eigvalsh(np.column_stack(columns))
         return float(np.abs(eigenvalues).max())
 
     def matvec(v: Floats) -> Floats:
         return times(v.ravel())
 
+    # a fixed start, so that the result has no seed
+    start = np.linspace(1, 2, n)
     operator = LinearOperator((n, n), matvec=matvec, dtype=np.float64)
-    start = np.ones(n) + np.linspace(0, 1, n)  # fixed, so that the result has no seed
-    values = eigsh(operator, k=1, which="LM", tol=1e-4, v0=start, return_eigenvectors=False)
-    return float(abs(values[0]))
+    (eigenvalue,) = eigsh(
+        operator,
+        k=1,
+        which="LM",
+        tol=1e-4,
+        v0=start,
+        return_eigenvectors=False,
+    )
+    return float(abs(eigenvalue))
 
 
 ERRORS = {

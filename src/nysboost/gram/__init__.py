@@ -6,11 +6,15 @@ from nysboost.gram.gram import (
     EntryCounter,
     Gram,
     KernelGram,
+    Landmarks,
+    Sample,
+    given_landmarks,
     make_gram,
     on_other_rows,
+    pool,
     refuse_indefinite,
+    take_sample,
 )
-from nysboost.gram.landmarks import Landmarks, Sample, given_landmarks, pool, take_sample
 from nysboost.gram.precomputed import PrecomputedGram
 
 __all__ = [

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from nysboost.gram.gram import EntryCounter, Gram, probe
-from nysboost.gram.landmarks import Landmarks
+from nysboost.gram.gram import EntryCounter, Gram, Landmarks, probe
 from nysboost.kernels import Columns
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import (
@@ -22,7 +21,7 @@ from nysboost.numerics.arrays import (
     row_blocks,
     take,
 )
-from nysboost.numerics.checks import Budget
+from nysboost.numerics.checks import Budget, Given
 from nysboost.numerics.linalg import max_abs
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE
 from nysboost.rows.recognise import scan_rows
@@ -93,7 +92,7 @@ class PrecomputedGram(Gram):
 
 
 def make_precomputed(
-    G: Any, budget: Budget | None, params: dict[str, Any], *, corrupted: bool
+    G: Given, budget: Budget | None, params: Mapping[str, object], *, corrupted: bool
 ) -> Gram:
     """Return a matrix of kernel values as a Gram matrix, checked unless it is corrupted."""
     given = [name for name, value in params.items() if value is not None]

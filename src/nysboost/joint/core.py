@@ -17,7 +17,18 @@ from numpy.random import Generator
 from nysboost.features.feature_map import FeatureMap, features_of, fit_learner
 from nysboost.gram import Gram, Landmarks, Sample, take_sample
 from nysboost.joint.joint_constants import ANCHOR, ERROR_ROWS, ROWS_PER_LANDMARK
-from nysboost.numerics.arrays import Array, Indices, like, namespace, take, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    diagonal,
+    floats_on_host,
+    in_float64,
+    like,
+    namespace,
+    spaced_indices,
+    take,
+    to_host,
+)
 from nysboost.numerics.linalg import norms, positive_or_one, range_basis, times
 from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING, ROUNDING
 
@@ -70,8 +81,8 @@ class OptimalCore:
         `single` says that GQ was computed in float32.
         """
         if not single:
-            scale = norm(G) or 1.0
-            squared = self._expanded_squared_error(scale)
+            norm_of_gram = norm(G) or 1.0
+            squared = self._expanded_squared_error(norm_of_gram)
             if squared > CANCELLED:
                 return float(np.sqrt(squared))
 
@@ -121,8 +132,7 @@ def optimal_core(
     if W is not None:
         stacked = xp.concat([A, ANCHOR * W])
     basis, T = _scaled_range_basis(stacked)
-    stacked = xp.astype(stacked, basis.dtype, copy=False)
-    columns = basis.T @ stacked
+    columns = basis.T @ in_float64(stacked)
 
     # H = Qᵀ G Q
     Q = basis[:s, :]
@@ -131,9 +141,9 @@ def optimal_core(
     if W is not None:
         # H gains the blocks of [S; Z] × [S; Z] that have a row or a column in Z
         Q_Z = ANCHOR * basis[s:, :]
-        QA = Q.T @ xp.astype(A, basis.dtype)
+        QA = Q.T @ in_float64(A)
         across = QA @ Q_Z
-        WQ = xp.astype(W, basis.dtype) @ Q_Z
+        WQ = in_float64(W) @ Q_Z
         within = Q_Z.T @ WQ
         H = H + across + across.T + within
     symmetric = (H + H.T) / 2
@@ -162,7 +172,7 @@ def _scaled_range_basis(A: Array) -> tuple[Array, Array]:
     units = like(positive, A)
 
     Q, T = range_basis(A / units)
-    units = namespace(A).astype(units, T.dtype)
+    units = in_float64(units)
     return Q, T / units[:, None]
 
 
@@ -193,7 +203,8 @@ def project_sample(
     gram = sample.gram
     G = matrix_of(sample, single)
     if rows is None or len(rows) == len(sample):
-        A = gram.cross(slice(None), landmarks)
+        everything = slice(None)
+        A = gram.cross(everything, landmarks)
     else:
         A = gram.cross(rows, landmarks)
         G = take(G, rows)
@@ -272,8 +283,9 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
 
     # plain Nyström on the same landmarks first, so that it wins ties
     gram = sample.gram
-    learners = [fit_scaled(gram, fit.learner.landmarks) for fit in fits]
-    learners += [fit.learner for fit in fits]
+    fitted = [fit.learner for fit in fits]
+    plain = [fit_scaled(gram, learner.landmarks) for learner in fitted]
+    learners = plain + fitted
 
     errors = []
     for learner in learners:
@@ -282,7 +294,8 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
         error = sampled_error(sample.matrix, F)
         rounding = ROUNDING * max(1, learner.rank) * gram.eps
         errors.append(max(rounding, error))
-    return learners[int(np.argmin(errors))]
+    best_of_all = int(np.argmin(errors))
+    return learners[best_of_all]
 
 
 def fit_scaled(gram: Gram, landmarks: Landmarks) -> FeatureMap:
@@ -291,20 +304,15 @@ def fit_scaled(gram: Gram, landmarks: Landmarks) -> FeatureMap:
     On centroids of protein, polynomial kernel, c = 240, the error is 3.3e-12, and 5.5e-7 without.
     """
     W = gram.within(landmarks)
-    diagonal = namespace(W).linalg.diagonal(W)
-    sizes = to_host(diagonal).astype(np.float64)
+    sizes = floats_on_host(diagonal(W))
     D = 1 / positive_or_one(sizes)
     return fit_learner(gram, landmarks, len(landmarks), D)
 
 
 def sampled_error(G: Array, F: Array) -> float:
     """Return ‖G − F Fᵀ‖ / ‖G‖ from the residual itself, on at most `ERROR_ROWS` rows of it."""
-    xp = namespace(F)
-    F = xp.astype(F, xp.float64, copy=False)
-    last = G.shape[0] - 1
-    spread = np.linspace(0, last, ERROR_ROWS)
-    rows = np.unique(spread.astype(np.intp))
-
+    rows = spaced_indices(G.shape[0], ERROR_ROWS)
+    F = in_float64(F)
     part = take(G, rows)
     missed = part - take(F, rows) @ F.T
     scale = norm(part) or 1.0

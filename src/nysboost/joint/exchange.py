@@ -57,21 +57,24 @@ def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, Optim
         The core of these and of all candidates of the last exchange.
     """
     gram = sample.gram
-    trace_of_gram = to_host(gram.diag()).sum()
+    c = len(landmarks)
+    trace_of_gram = float(gram.host_diag().sum())
     for _ in range(EXCHANGES):
         rows, missed_trace = find_missed_rows(gram, landmarks)
 
         # ‖R‖ ≥ tr R / √s and ‖G‖ ≤ tr G bound the error from below
         bound = missed_trace / len(sample) ** 0.5
-        single = bool(bound > SINGLE * trace_of_gram)
+        single = bound > SINGLE * trace_of_gram
 
-        # add all candidates, then keep the best
+        # add all candidates
         candidates = gram.landmarks(rows)
         grown = pool([landmarks, candidates])
         core = project_sample(sample, grown, single=single)
+
+        # and keep the best
         with threads_for(len(grown)):
             norm_of_gram = norm(matrix_of(sample, single))
-            kept, again = select_landmarks(core, len(landmarks), norm_of_gram)
+            kept, again = select_landmarks(core, c, norm_of_gram)
         landmarks = grown.take(kept)
         if not again:
             break
@@ -114,15 +117,16 @@ def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, 
     # the residual among these rows
     rows = _choose_rows(diagonal, count)
     F = floats_on_host(features_of(gram, learner, rows))
-    G = floats_on_host(gram.block(rows, rows))
+    G = gram.host_block(rows, rows)
     residual = G - F @ F.T
 
     # its pivots, above what is rounding
-    largest = float(np.diag(residual).max())
-    choose = choose_largest(len(rows) * EPS * largest)
+    largest = float(residual.diagonal().max())
+    rounding = len(rows) * EPS * largest
+    choose = choose_largest(rounding)
     places = pivoted_cholesky(residual, choose, size)
-    pivots: Indices = rows[places]
-    return pivots, float(diagonal.sum())
+    trace = float(diagonal.sum())
+    return rows[places], trace
 
 
 def _choose_rows(diagonal: Floats, count: int) -> Indices:
@@ -135,9 +139,12 @@ def _choose_rows(diagonal: Floats, count: int) -> Indices:
     relative = diagonal / diagonal.max()
     cumulated = np.cumsum(relative**2)
     middles = np.arange(half) + 0.5
-    steps = middles / max(half, 1) * cumulated[-1]
-    drawn = np.searchsorted(cumulated, steps)
-    drawn = np.minimum(drawn, len(diagonal) - 1)
+    shares = middles / max(half, 1)
+    drawn = np.searchsorted(cumulated, shares * cumulated[-1])
+
+    # rounding may lead beyond the last row
+    last = len(diagonal) - 1
+    drawn = np.minimum(drawn, last)
     return np.union1d(largest, drawn)
 
 
@@ -153,6 +160,7 @@ def select_landmarks(core: OptimalCore, c: int, norm_of_gram: float) -> tuple[In
     rank, size = core.columns.shape
     norm_in_range = norm(core.H)
 
+    # the c that are left when the others are removed, and the squared error in the range
     kept = _independent_columns(core.columns, c)
     after = 0.0
     if len(kept) > c:
@@ -161,6 +169,7 @@ def select_landmarks(core: OptimalCore, c: int, norm_of_gram: float) -> tuple[In
         stay, after = remove_landmarks(T, core.H, c)
         kept = kept[stay]
 
+    # that of the first c
     first = core.columns[:, :c]
     before = error_outside(first, core.H)
     rounding = (rank * EPS * norm_in_range) ** 2
@@ -170,10 +179,12 @@ def select_landmarks(core: OptimalCore, c: int, norm_of_gram: float) -> tuple[In
     # what no candidate can explain is part of both errors
     beyond = max(0.0, norm_of_gram**2 - norm_in_range**2)
     error = after + beyond
-    if error < (NEAR_ROUNDING * norm_of_gram) ** 2:
+    negligible = NEAR_ROUNDING * norm_of_gram
+    if error < negligible**2:
         return kept, False
 
-    n_new = int(np.sum(kept >= c))
+    # once more, if this one gained much
+    n_new = int(np.count_nonzero(kept >= c))
     fell_much = error <= MUCH * (before + beyond)
     took_most = n_new >= MOST * (size - c)
     return kept, fell_much or took_most
@@ -187,7 +198,9 @@ def _independent_columns(B: Array, c: int) -> Indices:
     rank, size = B.shape
     if rank == size:
         return np.arange(size)
-    _, pivots = qr(to_host(B), mode="r", pivoting=True)
+
+    on_host = to_host(B)
+    _, pivots = qr(on_host, mode="r", pivoting=True)
     count = max(c, rank)
     return np.sort(pivots[:count])
 
@@ -225,15 +238,15 @@ def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
         # remove a batch from among twice as many of the least contributions
         order = np.argsort(_contributions(T, HT))
         cheapest = order[: 2 * BATCH]
+        T_cheapest = to_host(take(T, cheapest))
+        HT_cheapest = to_host(take(HT, cheapest))
         count = min(BATCH, len(left) - c)
-        T_near = to_host(take(T, cheapest))
-        HT_near = to_host(take(HT, cheapest))
-        batch = _remove_batch(T_near, HT_near, count)
+        batch = _remove_batch(T_cheapest, HT_cheapest, count)
         error += batch.error
 
         # the rows that stay
-        everything = np.arange(len(left))
-        stay = np.delete(everything, cheapest[batch.removed])
+        removed = cheapest[batch.removed]
+        stay = np.delete(np.arange(len(left)), removed)
         left = left[stay]
         T = take(T, stay)
         HT = take(HT, stay)
@@ -282,7 +295,10 @@ def _remove_batch(T: Array, HT: Array, count: int) -> RemovedBatch:
         U = u[None]
         HT = _project_out(U, HT - along_u)
         T = _project_out(U, T)
-    return RemovedBatch(np.array(removed), np.array(directions), error)
+
+    positions = np.array(removed)
+    U = np.array(directions)
+    return RemovedBatch(positions, U, error)
 
 
 def _contributions(T: Array, HT: Array) -> Floats:
@@ -290,13 +306,16 @@ def _contributions(T: Array, HT: Array) -> Floats:
     tt = _row_sums(T * T)
     tHt = _row_sums(T * HT)
     HtHt = _row_sums(HT * HT)
-    return np.asarray(2 * HtHt / tt - (tHt / tt) ** 2)
+
+    # of u = t / ‖t‖
+    HuHu = HtHt / tt
+    uHu = tHt / tt
+    return 2 * HuHu - uHu**2
 
 
 def _row_sums(A: Array) -> Floats:
     """Return the sums of rows, on the host."""
-    sums = namespace(A).sum(A, axis=1)
-    return np.asarray(to_host(sums))
+    return floats_on_host(namespace(A).sum(A, axis=1))
 
 
 def _project_out(U: Array, rows: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.boosting.algorithm import boost
+from nysboost.boosting.algorithm import boost, uniform
 from nysboost.boosting.selectors import kmeans_columns
 from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pool, take_sample
@@ -33,8 +33,8 @@ def joint(gram: Gram, c: int, rng: Generator, row_cap: int) -> FeatureMap:
     precomputed matrices and CSR data keep to columns: JJB-mean and the exchange.
     """
     # where the rows fit in memory they are read once
-    size = 8 * gram.n * gram.rows.numbers_per_row
-    fits = size <= gram.budget.bytes // 2
+    row_bytes = 8 * gram.rows.numbers_per_row
+    fits = gram.n * row_bytes <= gram.budget.bytes // 2
     if fits and gram.n <= WHOLE_DIAGONAL:
         everything = np.arange(gram.n)
         gram = Sample.of(gram, everything).gram
@@ -64,11 +64,11 @@ def _start(gram: Gram, c: int, row_cap: int, rng: Generator) -> Landmarks:
         centroids, _ = clusters(points, c, rng, max_iter=FEW_ITER, rough=True)
         return Landmarks(None, arrays.like(centroids, points))
 
+    # p·m ≥ c columns, and two for validation
     p = min(c, DEFAULT_LEARNERS)
     m = -(-c // p)
-    if p * m + 2 > gram.n:  # too few rows for validation columns
-        columns = rng.choice(gram.n, size=c, replace=False)
-        return gram.landmarks(columns)
+    if p * m + 2 > gram.n:
+        return gram.landmarks(uniform(gram, c, rng))
 
     settings = Settings.fast(
         n_learners=p,
@@ -89,30 +89,31 @@ def _add_missed_rows(gram: Gram, start: Landmarks, sample: Sample) -> Sample:
     if sees_all or too_many or not gram.rows.in_memory:
         return sample
 
-    rows, _ = find_missed_rows(gram, start)
+    missed, _ = find_missed_rows(gram, start)
+    rows = np.append(sample.indices, missed)
     X = _movable_points(gram)
     if X is not None:
         distances = _distances_from_mean(X, gram.budget)
         order = np.argsort(-distances, kind="stable")
         count = len(sample) // FAR
         rows = np.append(rows, order[:count])
-    rows = np.append(sample.indices, rows)
     return Sample.of(gram, rows)
 
 
 def _distances_from_mean(X: Array, budget: Budget) -> Floats:
     """Return ‖x − x̄‖² of each row, block by block."""
-    n, d = X.shape
     mean = arrays.namespace(X).mean(X, axis=0)
-    blocks = row_blocks(n, 8 * d, block_bytes(X))
-    threads = 1
-    if arrays.is_numpy(X):
-        threads = usable_threads(budget)
 
     def distances(block: slice) -> Floats:
         centred = X[block, :] - mean
         return to_host(squared_norms(centred))
 
+    # other libraries have threads of their own
+    n, d = X.shape
+    blocks = row_blocks(n, 8 * d, block_bytes(X))
+    threads = 1
+    if arrays.is_numpy(X):
+        threads = usable_threads(budget)
     parts = list(in_order(distances, blocks, threads))
     return np.concatenate(parts)
 
@@ -138,9 +139,8 @@ def _find_distinct_rows(gram: Gram) -> Indices:
 
     rows = to_host(points) + 0.0  # −0 is 0
     first: dict[bytes, int] = {}
-    for i in range(gram.n):
-        row = rows[i].tobytes()
-        first.setdefault(row, i)
+    for i, row in enumerate(rows):
+        first.setdefault(row.tobytes(), i)
     distinct = list(first.values())
     return np.array(distinct, dtype=np.intp)
 

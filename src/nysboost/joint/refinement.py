@@ -8,7 +8,7 @@ than that rank, and no step multiplies by the s×s matrix.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,16 @@ from nysboost.joint.joint_constants import (
     WORTH,
 )
 from nysboost.kernels import Evaluator, Kernel
-from nysboost.numerics.arrays import Array, identity, like, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    DType,
+    identity,
+    in_dtype_of,
+    in_float64,
+    like,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.descent import descend
 from nysboost.numerics.linalg import max_abs, norms, orthonormalise, range_basis, times
 from nysboost.numerics.progress import current
@@ -51,44 +60,45 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
     assert isinstance(gram, KernelGram)
 
     # points in float64, and their spread
-    X = gram.rows.take(slice(None))
-    xp = namespace(X)
-    exact = _cast(X, xp.float64)
+    everything = slice(None)
+    X = gram.rows.take(everything)
+    exact = in_float64(X)
     unit = _spread(exact)
     if not np.isfinite(unit):  # squares overflow: keep the landmarks
         return landmarks
 
     # the loss on G ≈ F Fᵀ
+    s = len(sample)
+    c = len(landmarks)
     G = matrix_of(sample, fit.error > SINGLE)
-    F = low_rank_factor(G, core, len(landmarks))
+    F = low_rank_factor(G, core, c)
     in_float32 = gram.in_float32()
     loss = ProjectionLoss(
         gram.kernel,
         exact,
         F,
-        rounded=in_float32.rows.take(slice(None)),
+        rounded=in_float32.rows.take(everything),
         outside=sampled_error(G, F) ** 2,
         coarse=fit.error**2 > SHALLOW,
     )
 
     # fewer steps for more landmarks
-    steps = max(FEWEST_STEPS, STEPS_OF_ALL // len(landmarks))
+    steps = max(FEWEST_STEPS, STEPS_OF_ALL // c)
     work = current()
     if not work.total:  # not part of a larger fit
-        work.begin(len(sample) * steps / REFINING)
+        work.begin(s * steps / REFINING)
 
     def objective(scaled: Array) -> tuple[float, Array]:
         """Return log(loss) and its gradient, for landmarks in units of the data's spread."""
         value, gradient = loss(scaled * unit)
-        work.step(len(sample))
+        work.step(s)
         if value < NOTHING_LEFT:
-            gradient = xp.zeros_like(gradient)  # ends the descent
+            gradient = namespace(X).zeros_like(gradient)  # ends the descent
         return float(np.log(value)), gradient * (unit / value)
 
-    start = _cast(landmarks.Z, xp.float64)
-    scaled = descend(objective, start / unit, steps, WORTH)
-    rows_evaluated = loss.evaluations * len(sample)
-    gram.counter.add(rows_evaluated, len(landmarks))
+    start = in_float64(landmarks.Z) / unit
+    scaled = descend(objective, start, steps, WORTH)
+    gram.counter.add(loss.evaluations * s, c)
     return Landmarks(None, like(scaled * unit, X))
 
 
@@ -141,15 +151,13 @@ class ProjectionLoss:
         self.evaluations = 0
         self._coarse = coarse
         self._last: Array | None = None  # T of an evaluation that a nearby one may start from
-        self._F_by_dtype: dict[Any, Array] = {}
+        self._F_by_dtype: dict[DType, Array] = {}
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return the loss and its gradient, shape (c, d)."""
         self.evaluations += 1
         C = self._evaluate_kernel(Z)
-        xp = namespace(C)
-        exact = _cast(C, xp.float64)
-        A, U, T = self._find_basis(exact)
+        A, U, T = self._find_basis(in_float64(C))
 
         # H and the right factor of the gradient, all of them small
         AF = A.T @ self.F
@@ -163,7 +171,7 @@ class ProjectionLoss:
 
         # (I − P) F, the left factor
         loss = 1 - (norm(H) / self.norm) ** 2
-        dtype: Any = xp.float64
+        dtype: DType = A.dtype
         if loss > CLEAR:
             dtype = C.dtype
         explained = _cast(A, dtype) @ _cast(shares, dtype)
@@ -194,7 +202,7 @@ class ProjectionLoss:
     def _rounded_evaluator(self) -> Evaluator:
         return self.kernel.against(self.rounded)
 
-    def _F_in(self, dtype: Any) -> Array:  # noqa: N802
+    def _F_in(self, dtype: DType) -> Array:  # noqa: N802
         """Return F in a precision, converted once."""
         if dtype not in self._F_by_dtype:
             self._F_by_dtype[dtype] = _cast(self.F, dtype)
@@ -218,15 +226,15 @@ class ProjectionLoss:
         size = max_abs(right) or 1.0  # may be out of float32's range
 
         # the gradient in C, in the precision of X
-        left = _cast(left, X.dtype)
-        right = _cast(right / size, X.dtype)
+        left = in_dtype_of(left, X)
+        right = in_dtype_of(right / size, X)
         of_values = (right.T @ left.T).T
 
         # the gradient in Z
-        Z_like_X = _cast(Z, X.dtype)
-        C_like_X = _cast(C, X.dtype)
-        gradient = self.kernel.pullback(X, Z_like_X, C_like_X, of_values)
-        return _cast(gradient, namespace(Z).float64) * size
+        Z = in_dtype_of(Z, X)
+        C = in_dtype_of(C, X)
+        gradient = self.kernel.pullback(X, Z, C, of_values)
+        return in_float64(gradient) * size
 
     def _find_basis(self, C: Array) -> FactoredBasis:
         """Return an orthonormal basis of the range of C, from that of the last C where possible."""
@@ -241,7 +249,10 @@ class ProjectionLoss:
     def _update_basis(self, C: Array) -> FactoredBasis | None:
         """Return the basis that starts from the last T; None where C is too far from the last."""
         last = self._last
-        if last is None or last.shape[0] != last.shape[1]:
+        if last is None:
+            return None
+        c, rank = last.shape
+        if rank < c:
             return None
 
         # from CᵀC, unless it loses too many digits
@@ -301,15 +312,16 @@ def _multiply_root(V: Array, GV: Array) -> Array:
     symmetric = (H + H.T) / 2
     eigenvalues, Y = xp.linalg.eigh(symmetric)
 
+    # (Vᵀ G V)^(−½) without the eigenvalues that are rounding
     floor = ROUNDING * EPS * float(eigenvalues[-1])
     below = to_host(eigenvalues) <= floor
     unknown = int(below.sum())
     roots = xp.sqrt(eigenvalues[unknown:])
-    F: Array = GV @ (Y[:, unknown:] / roots)
+    inverse_root = Y[:, unknown:] / roots
+    F: Array = GV @ inverse_root
     return F
 
 
-def _cast(A: Array, dtype: Any) -> Array:
+def _cast(A: Array, dtype: DType) -> Array:
     """Return an array in a precision; A itself, where it has that."""
-    cast: Array = namespace(A).astype(A, dtype, copy=False)
-    return cast
+    return namespace(A).astype(A, dtype, copy=False)

@@ -10,7 +10,7 @@ import numpy as np
 from nysboost.boosting.rules import Combination, Rule
 from nysboost.boosting.state import State
 from nysboost.features.factor import residual_diagonal
-from nysboost.features.feature_map import Mixture
+from nysboost.features.feature_map import FeatureMap, Mixture
 from nysboost.gram import Landmarks, pool
 from nysboost.joint.core import fit_core, select_best
 from nysboost.joint.exchange import exchange_landmarks
@@ -28,14 +28,14 @@ class JointCore(Rule):
         landmarks = _landmarks(state, p)
         rows = np.union1d(state.rows, landmarks.columns)
         learner = fit_core(state.sample, landmarks, rows)
-        return Combination((learner,), np.ones(1))
+        return _alone(learner)
 
     def strong(self, state: State, p: int) -> Combination:
         """Return C M Cᵀ on as many columns, after an exchange of some for others."""
         landmarks = _landmarks(state, p)
         fit, _ = exchange_landmarks(state.sample, landmarks)
         learner = select_best(state.sample, fit)
-        return Combination((learner,), np.ones(1))
+        return _alone(learner)
 
     def candidate_weights(self, state: State, mixture: Mixture) -> Floats:
         """Return the residual's diagonal: an outlying column is found wherever it is."""
@@ -47,3 +47,8 @@ def _landmarks(state: State, p: int) -> Landmarks:
     """Return all landmarks of the first p learners."""
     first = state.learners[:p]
     return pool([learner.landmarks for learner in first])
+
+
+def _alone(learner: FeatureMap) -> Combination:
+    """Return the combination of one learner, with the weight 1."""
+    return Combination((learner,), np.ones(1))

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from nysboost.kernels.adapters import CallableKernel, Columns, SklearnKernel
-from nysboost.kernels.base import Evaluator, Kernel
+from nysboost.kernels.base import Evaluator, Kernel, Parameter
 from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Anova, Cosine, Laplacian, Linear, Polynomial
 from nysboost.kernels.radial import Gaussian, Matern, Radial, require_bandwidth
@@ -55,13 +54,13 @@ def parameter_names(kernel: str) -> tuple[str, ...]:
     return tuple(SklearnKernel.parameters.get(kernel, ()))
 
 
-def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> Kernel:
+def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Parameter) -> Kernel:
     """Turn a name of `KERNELS`, a kernel or a vectorised callable k(X, Y) into a kernel.
 
     `params` that are None are left out. gamma, coef0 and degree of a kernel without them have no
     effect, as in scikit-learn, and a warning says so.
     """
-    given = {name: value for name, value in params.items() if value is not None}
+    given = _without_none(params)
     if isinstance(kernel, type):
         msg = f"kernel={kernel.__name__} is a class: make a kernel of it, {kernel.__name__}(...)."
         raise TypeError(msg)
@@ -77,7 +76,9 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
     return _make_named_kernel(kernel, given)
 
 
-def merge_parameters(kernel_params: Mapping[str, Any] | None, **named: Any) -> dict[str, Any]:
+def merge_parameters(
+    kernel_params: Mapping[str, Parameter] | None, **named: Parameter
+) -> dict[str, Parameter]:
     """Return the parameters of `kernel_params`, and those that were named beside it."""
     if not isinstance(kernel_params, Mapping | None):
         raise TypeError(
@@ -85,11 +86,16 @@ def merge_parameters(kernel_params: Mapping[str, Any] | None, **named: Any) -> d
             'names of parameters with their values, for example {"degree": 2}.'
         )
 
-    beside = {name: value for name, value in named.items() if value is not None}
-    return dict(kernel_params or {}) | beside
+    parameters = dict(kernel_params or {})
+    return parameters | _without_none(named)
 
 
-def _make_named_kernel(kernel: str, given: dict[str, Any]) -> Kernel:
+def _without_none(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """Return the parameters that have been given."""
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+def _make_named_kernel(kernel: str, given: dict[str, Parameter]) -> Kernel:
     """Return the kernel of a name, with these parameters."""
     if isinstance(kernel, str) and kernel == "precomputed":
         raise ValueError(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from nysboost.kernels.base import Evaluator, Kernel, finite
+from nysboost.kernels.base import Evaluator, Kernel, Parameter, finite
 from nysboost.numerics.arrays import Array, Indices, dense, dtype_name, like, take
 
 
@@ -25,7 +25,7 @@ class SklearnKernel(Kernel):
     }
 
     metric: str
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Parameter] = field(default_factory=dict)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
@@ -44,11 +44,12 @@ class CallableKernel(Kernel):
     parallel = False  # it may not be thread-safe
 
     function: Callable[..., Array]
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Parameter] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
-            inspect.signature(self.function).bind(None, None, **self.params)
+            signature = inspect.signature(self.function)
+            signature.bind(None, None, **self.params)
         except TypeError as error:
             given = "".join(f", {name}=…" for name in self.params)
             msg = f"The kernel function {self.name} cannot be called as k(X, Y{given}): {error}."
@@ -114,7 +115,9 @@ class PickColumns(Evaluator):
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
         """Return the values, shape (len(X), m)."""
-        are_at_landmarks = X.shape[1] == len(self.columns) != self.n
-        if are_at_landmarks:
+        # rows that hold the landmarks' columns alone, or all n
+        width = X.shape[1]
+        m = len(self.columns)
+        if width == m != self.n:
             return dense(X)
         return dense(take(X, self.columns, axis=1))

@@ -26,7 +26,9 @@ def median_distance(points: Array, distances: Callable[[Array, Array], Array]) -
     scaled = points / unit
     values = to_host(distances(scaled, scaled))
 
-    pairs = values[np.triu_indices(len(values), 1)]
+    # above the diagonal each pair stands once
+    above_diagonal = np.triu_indices(len(values), 1)
+    pairs = values[above_diagonal]
     if pairs.size == 0:
         return 0.0
     return unit * float(np.median(pairs))
@@ -46,8 +48,10 @@ def standard_deviation(rows: Rows) -> float:
     sample = spread_rows(rows)
     unit = unit_of(sample)
     first_row = floats_on_host(dense(sample[:1]))
-    scale = _Scale(unit, float(first_row.mean()) / unit)
+    shift = float(first_row.mean()) / unit
+    scale = _Scale(unit, shift)
 
+    # the sums of entries and of their squares, in one pass
     task = BlockTask("moments", _moments, scale, scan_size(rows))
     sums = rows.fold(task, np.add)
     n_entries = rows.n * rows.n_features
@@ -58,6 +62,7 @@ def standard_deviation(rows: Rows) -> float:
 
 def _moments(scale: _Scale, block: Array) -> Floats:
     """Return the sums of the scaled entries of a block, and of their squares."""
-    entries = floats_on_host(dense(block)) / scale.unit - scale.shift
+    scaled = floats_on_host(dense(block)) / scale.unit
+    entries = scaled - scale.shift
     squares = entries * entries
     return np.array([entries.sum(), squares.sum()])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from nysboost.numerics.arrays import (
     Floats,
     as_float,
     convert_like,
+    diagonal,
     dtype_name,
     is_sparse,
     like,
@@ -24,6 +25,9 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.linalg import all_finite
 from nysboost.rows.rows import Rows
+
+Parameter: TypeAlias = Any
+"""What a user gives as a kernel's parameter: a number, the name of a rule, a metric, …"""
 
 DIAGONAL_ROWS = 64
 """Rows of a block whose diagonal gives k(x, x) if a kernel has no formula for it."""
@@ -112,11 +116,12 @@ class Kernel:
     def diag(self, X: Array) -> Array:
         """Return k(x, x) for each row, shape (n,)."""
         # the diagonals of blocks on the diagonal of k(X, X)
+        n = X.shape[0]
         diagonals = []
-        for at in slices(0, max(1, X.shape[0]), DIAGONAL_ROWS):
+        for at in slices(0, max(1, n), DIAGONAL_ROWS):
             block = X[at]
             values = self(block, block)
-            diagonals.append(namespace(values).linalg.diagonal(values))
+            diagonals.append(diagonal(values))
         return namespace(diagonals[0]).concat(diagonals)
 
     def bytes_per_value(self, template: Array) -> int:
@@ -137,7 +142,7 @@ class Kernel:
                 shown.append(f"{name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+    def get_params(self, deep: bool = True) -> dict[str, Parameter]:  # noqa: ARG002
         """Return the parameters by name, as scikit-learn's estimators do.
 
         Estimators accept them as ``kernel__sigma``; a kernel object never changes.
@@ -149,7 +154,7 @@ class Kernel:
         """Return the names of the parameters: the fields of a dataclass."""
         return getattr(cls, "__match_args__", ())
 
-    def _with(self, **changes: Any) -> Self:
+    def _with(self, **changes: Parameter) -> Self:
         """Return the kernel with other values of some of its parameters."""
         parameters = self.get_params() | changes
         return type(self)(**parameters)
@@ -257,7 +262,9 @@ class Mapped(Kernel, ABC):
 
         # the chain rule: by the mapped points, and then by the map
         point_map = self.metric.mapping(X)
-        of_mapped = self._pullback(point_map(X), point_map(Z), K, A)
+        XA = point_map(X)
+        ZA = point_map(Z)
+        of_mapped = self._pullback(XA, ZA, K, A)
         return self.metric.pull_back(of_mapped, Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
@@ -269,8 +276,9 @@ class Mapped(Kernel, ABC):
             raise ValueError(msg)
 
         # ⟨ω, xA⟩ = ⟨Aω, x⟩
-        width = self.metric.width(normals.shape[1])
-        of_mapped = self._frequencies(normals[:, :width], uniforms)
+        d = normals.shape[1]
+        q = self.metric.width(d)
+        of_mapped = self._frequencies(normals[:, :q], uniforms)
         return np.asarray(self.metric.pull_back(of_mapped, normals))
 
     def _against_mapped(self, Y: Array) -> Evaluator:

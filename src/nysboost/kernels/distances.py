@@ -51,12 +51,12 @@ FAR_PARTS = 16
 def inner_products(X: Array, Y: Array) -> Array:
     """Return the matrix of ⟨x, y⟩, dense, of shape (n, m)."""
     X = as_float(X)
+    Y = as_float(Y)
     with np.errstate(over="ignore", invalid="ignore"):  # callers check for overflow
         if is_sparse(X) or is_sparse(Y):
-            products: Array = safe_sparse_dot(X, as_float(Y).T, dense_output=True)
+            products: Array = safe_sparse_dot(X, Y.T, dense_output=True)
             return products
-        Y = in_dtype_of(Y, X)
-        return X @ Y.T
+        return X @ in_dtype_of(Y, X).T
 
 
 def squared_norms(X: Array) -> Array:
@@ -104,8 +104,8 @@ class Exponents(Evaluator):
             centre = xp.mean(Y, axis=0)
             B = (Y - centre) * scale
             half = squared_norms(B)[:, None] / 2
-            ones = xp.ones_like(half)
-            right = xp.concat([B, -ones, -half], axis=1)
+            minus_ones = -xp.ones_like(half)
+            right = xp.concat([B, minus_ones, -half], axis=1)
         return cls(Y, gamma, centre, scale, right.T)
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:
@@ -140,10 +140,11 @@ class Exponents(Evaluator):
 
         for part in row_blocks(n, FAR_PARTS, n):
             far_here = far[part]
-            if bool(xp.any(far_here)):
-                rows = X[part, :][far_here]
-                exact = squared_distances(rows, self.Y) * -self.gamma
-                exponents[part, :][far_here] = in_dtype_of(exact, X)
+            if not bool(xp.any(far_here)):
+                continue
+            rows = X[part, :][far_here]
+            exact = squared_distances(rows, self.Y) * -self.gamma
+            exponents[part, :][far_here] = in_dtype_of(exact, X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,9 @@ class SparseExponents(Evaluator):
 def squared_distances(X: Array, Y: Array) -> Array:
     """Return ‖x−y‖² for all pairs of X (n, d) and Y (m, d), in float64, to full accuracy."""
     X = in_float64(X)
-    return SquaredDistances.to(convert_like(X, Y))(X)
+    Y = convert_like(X, Y)
+    distances = SquaredDistances.to(Y)
+    return distances(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +282,8 @@ def directions(X: Array) -> Array:
     """Return x / ‖x‖ for each row, and the origin for the origin, without overflow."""
     X = as_float(X)
     if is_sparse(X):
-        largest = abs(X).max(axis=1).toarray().ravel()
+        row_maxima = abs(X).max(axis=1)
+        largest = row_maxima.toarray().ravel()
         scaled = diags(1 / positive_or_one(largest)) @ X
         norms = np.sqrt(squared_norms(scaled))
         unit = diags(1 / positive_or_one(norms)) @ scaled
@@ -296,7 +300,8 @@ def directions(X: Array) -> Array:
 def divide_rows(X: Array, sizes: Array) -> Array:
     """Return each row over its size, shape (n,), or as it is where that is 0."""
     xp = namespace(X)
-    divisors = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+    ones = xp.ones_like(sizes)
+    divisors = xp.where(sizes > 0, sizes, ones)
     return X / divisors[:, None]
 
 

@@ -58,10 +58,13 @@ class Quantiles:
 
     def __post_init__(self) -> None:
         for values, heights in zip(self.knots, self.heights, strict=True):
-            if values.shape == heights.shape and _rises(values) and _rises(heights):
-                continue
-            msg = "Knots and heights must be finite and rise together, as many of one as the other."
-            raise ValueError(msg)
+            both_rise = _rises(values) and _rises(heights)
+            if not both_rise or values.shape != heights.shape:
+                msg = (
+                    "Knots and heights must be finite and rise together, as many of one as the "
+                    "other."
+                )
+                raise ValueError(msg)
 
     @classmethod
     def of(cls, X: Array) -> Quantiles:
@@ -80,7 +83,8 @@ class Quantiles:
 
     def slope(self, X: Array) -> Array:
         """Return h'(x), the slope of the piece that contains each value, shape (n, d)."""
-        return _take_pieces(self._forward, X)[2, ...]
+        pieces = _take_pieces(self._forward, X)
+        return pieces[2, ...]
 
     @cached_property
     def _forward(self) -> Pieces:
@@ -125,8 +129,11 @@ TINY = 1e-270  # values below are zero to a warp: a slope between them would be 
 
 def _knots(values: Floats) -> tuple[Floats, Floats]:
     """Return distinct values, evenly spaced by rank if there are many, and their quantiles."""
-    values = np.where(np.abs(values) < TINY, 0.0, values)
+    is_tiny = np.abs(values) < TINY
+    values = np.where(is_tiny, 0.0, values)
     distinct, counts = np.unique(values, return_counts=True)
+
+    # P(x_j < v) + ½ P(x_j = v) at each value, and its normal quantile
     counts_up_to = np.cumsum(counts)
     shares = (counts_up_to - counts / 2) / len(values)
     heights = ndtri(shares)
@@ -159,10 +166,11 @@ def _make_pieces(starts: Sequence[Floats], ends: Sequence[Floats]) -> Pieces:
         # an inner piece ends where the next begins
         ceilings = np.full(len(end), np.inf)
         ceilings[:-2] = end[1:-1]
-        tables.append(np.stack([start, end, slopes, ceilings]))
+        table = np.stack([start, end, slopes, ceilings])
 
         first.append(n_pieces)
         inner.append(start[1:-1])
+        tables.append(table)
         n_pieces += len(start)
     return Pieces(first, inner, np.concatenate(tables, axis=1))
 
@@ -175,12 +183,15 @@ def _take_pieces(pieces: Pieces, X: Array) -> Array:
     columns = []
     for j, first in enumerate(pieces.first):
         values = X[:, j] + 0.0  # PyTorch wants a copy
-        places = xp.searchsorted(like(pieces.inner[j], X), values, side="right")
+        starts = like(pieces.inner[j], X)
+        places = xp.searchsorted(starts, values, side="right")
         columns.append(places + first)
     numbers = xp.stack(columns, axis=1)
 
+    # the columns of the table with these numbers
     flat = xp.reshape(numbers, (-1,))
-    taken = xp.take(like(pieces.table, X), flat, axis=1)
+    table = like(pieces.table, X)
+    taken = xp.take(table, flat, axis=1)
     return xp.reshape(taken, (4, *X.shape))
 
 
@@ -249,7 +260,8 @@ class Metric:
             values = np.array(self.map, dtype=np.float64)
         except (TypeError, ValueError):
             values = np.empty(0)
-        if values.ndim > 2 or values.size == 0 or not np.isfinite(values).all():
+        is_finite = values.size > 0 and np.isfinite(values).all()
+        if values.ndim > 2 or not is_finite:
             raise ValueError(
                 "A metric is a finite number, a vector of d of them or a d×q matrix, but "
                 f"{format_value(self.map)} was given."
@@ -269,16 +281,18 @@ class Metric:
         if self.map.ndim == 0:
             return PointMap(float(self.map), self.warp)
 
+        # for CSR points a SciPy matrix, else a copy, because PyTorch wants writable arrays
         A = self.map
         if is_sparse(template) and self.warp is None:
             if A.ndim == 1:
                 A = diags_array(A)
             return PointMap(A)
-        return PointMap(like(A.copy(), dense(template)), self.warp)
+        there = like(A.copy(), dense(template))
+        return PointMap(there, self.warp)
 
     def pull_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""
-        A = like(self.map.copy(), gradient)  # a copy, because PyTorch wants writable arrays
+        A = like(self.map.copy(), gradient)
         if self.map.ndim == 2:
             linear = gradient @ A.T
         else:
@@ -346,7 +360,8 @@ class Metric:
         )
 
     def __hash__(self) -> int:
-        return hash((self.map.shape, self.map.tobytes(), self.warp))
+        key = (self.map.shape, self.map.tobytes(), self.warp)
+        return hash(key)
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,8 +103,9 @@ class Polynomial(Kernel):
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         # degree · γ · base^(degree − 1) x
         slope = number(self, "gamma") * self.degree
-        bases = self._base(distances.inner_products(X, Z))
-        weights = A * bases ** (self.degree - 1)
+        products = distances.inner_products(X, Z)
+        powers = self._base(products) ** (self.degree - 1)
+        weights = A * powers
         return slope * weights.T @ X
 
 
@@ -124,16 +125,18 @@ class Cosine(Kernel):
 
     def diag(self, X: Array) -> Array:
         """Return 1 for each row, and 0 for an all-zero row, shape (n,)."""
-        norms = distances.squared_norms(distances.directions(X))
+        directions = distances.directions(X)
+        norms = distances.squared_norms(directions)
         return namespace(norms).astype(norms > 0, norms.dtype)
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        # the part of A.T @ x/‖x‖ that is orthogonal to z, over ‖z‖
+        # the part of Aᵀ x/‖x‖ that is orthogonal to z, over ‖z‖
+        towards = A.T @ distances.directions(X)
         cosines = namespace(Z).sum(A * K, axis=0)
         along = cosines[:, None] * distances.directions(Z)
-        towards = A.T @ distances.directions(X) - along
-        return distances.divide_rows(towards, distances.squared_norms(Z) ** 0.5)
+        norms = distances.squared_norms(Z) ** 0.5
+        return distances.divide_rows(towards - along, norms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +147,8 @@ class Cosines(Evaluator):
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
         """Return the cosines, shape (n, m)."""
-        return distances.inner_products(distances.directions(X), self.directions)
+        directions = distances.directions(X)
+        return distances.inner_products(directions, self.directions)
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,7 +183,8 @@ class Anova(Mapped):
         require_positive("degree", self.degree)
 
     def _between(self, X: Array, Y: Array) -> Array:
-        return distances.sum_of_gaussians(X, Y, self.gamma) ** self.degree
+        sums = distances.sum_of_gaussians(X, Y, self.gamma)
+        return sums**self.degree
 
     def diag(self, X: Array) -> Array:
         """Return q^degree for each row, with q mapped coordinates, shape (n,)."""
@@ -188,7 +193,8 @@ class Anova(Mapped):
             q = self.metric.width(q)
 
         # each of the q terms is 1
-        diagonal = np.full(n, float(q) ** self.degree)
+        value = float(q) ** self.degree
+        diagonal = np.full(n, value)
         return like(diagonal, X)
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:

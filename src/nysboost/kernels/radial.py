@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -55,7 +55,8 @@ class Scaled(Mapped):
         super().__post_init__()
 
         # "scale" is about the features, and a metric maps them to something else
-        if self.metric is not None and "scale" in (self.sigma, self.gamma):
+        is_scale = "scale" in (self.sigma, self.gamma)
+        if self.metric is not None and is_scale:
             raise ValueError('Beside a metric the bandwidth is a number or "median", not "scale".')
 
     def resolve(self, rows: Rows) -> Self:
@@ -66,8 +67,10 @@ class Scaled(Mapped):
         """Return γ: the given number, or the number that a rule computes from the data."""
         rule = self.sigma or self.gamma
         if rule == "median":
-            points = self.mapping(rows.template)(spread_rows(rows))
-            return self._gamma_of_spread(median_distance(points, self._distances))
+            mapping = self.mapping(rows.template)
+            points = mapping(spread_rows(rows))
+            sigma = median_distance(points, self._distances)
+            return self._gamma_of_spread(sigma)
 
         # scikit-learn's defaults, 1/d and 1/(d · var X)
         default = 1 / rows.n_features
@@ -94,8 +97,10 @@ class Scaled(Mapped):
         return 1 / (self.power * sigma**self.power)
 
     def _sigma_of(self, gamma: float) -> float:
-        sigma_to_the_power = 1 / (self.power * gamma)
-        return float(sigma_to_the_power ** (1 / self.power))
+        # γ = 1 / (q·σ^q)
+        q = self.power
+        sigma_to_q = 1 / (q * gamma)
+        return float(sigma_to_q ** (1 / q))
 
     def _gamma_of_spread(self, sigma: float) -> float:
         """Return γ for a σ found in the data; if all points are equal, any bandwidth is right."""
@@ -127,8 +132,7 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
 
 def number(kernel: Kernel, name: str) -> float:
     """Return a parameter, or raise if it is not a number yet."""
-    value: Any = getattr(kernel, name)
-
+    value: Bandwidth = getattr(kernel, name)
     if isinstance(value, str):
         raise ValueError(
             f'{name}="{value}" of {kernel} needs data: pass a number, or fit an estimator, which '
@@ -185,7 +189,8 @@ class Gaussian(Radial):
     temporaries: ClassVar[int] = 0
 
     def _against_mapped(self, Y: Array) -> Evaluator:
-        return GaussianValues(distances.minus_squared_distances(Y, self._rate()))
+        exponents = distances.minus_squared_distances(Y, self._rate())
+        return GaussianValues(exponents)
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
@@ -255,8 +260,11 @@ class Matern(Radial):
     def _against_mapped(self, Y: Array) -> Evaluator:
         unit = self._rate() ** 2
         if self.differentiable:  # |dk / d(r²)| ≤ ½, so r² needs no more digits than k
-            return MaternValues(self, distances.minus_squared_distances(Y, unit))
-        return ExactMaternValues(self, SquaredDistances.to(in_float64(Y)), unit)
+            exponents = distances.minus_squared_distances(Y, unit)
+            return MaternValues(self, exponents)
+
+        squared_distances = SquaredDistances.to(in_float64(Y))
+        return ExactMaternValues(self, squared_distances, unit)
 
     def _values(self, r: Array, decay: Array) -> Array:
         """Return the kernel at r, with decay = e⁻ʳ, in the memory of r."""
@@ -287,7 +295,8 @@ class Matern(Radial):
 
     def _rate(self) -> float:
         """Return √(2ν) / σ."""
-        return float(np.sqrt(4 * self.nu * self._gamma()))
+        squared = 4 * self.nu * self._gamma()
+        return float(np.sqrt(squared))
 
     def resolve(self, rows: Rows) -> Matern:
         """Return the kernel with σ, or the γ that was given, as a number."""
@@ -305,7 +314,8 @@ class Matern(Radial):
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         unit = self._rate() ** 2
-        squared = distances.minus_squared_distances(Z, unit)(X)
+        minus_squared = distances.minus_squared_distances(Z, unit)
+        squared = minus_squared(X)
         squared *= -1 / unit
 
         # ∂φ(‖x − z‖²)/∂z = −2φ'(x − z)
@@ -316,6 +326,7 @@ class Matern(Radial):
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
+        # χ² / ν of 2ν degrees of freedom
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
         scales = np.sqrt(2 * self.nu * chi_squared)
         student = normals / scales[:, None]

@@ -43,9 +43,11 @@ class Scale:
         """Return rows, as they are, at these coordinates; a constant feature has its one value."""
         # the projection is undone as far as it can be
         if self.projection is not None:
-            U = U @ like(np.linalg.pinv(self.projection), U)
+            back = np.linalg.pinv(self.projection)
+            U = U @ like(back, U)
 
-        centred = U * like(_inverse(self.factor), U)
+        spread = _inverse(self.factor)
+        centred = U * like(spread, U)
         X = centred + like(self.centre, U)
         if self.warp is None:
             return X
@@ -88,7 +90,8 @@ def in_proportion(X: Array) -> Scale:
 def by_quantiles(X: Array) -> Scale:
     """Return the coordinates in which each feature is at its normal quantiles, at unit spread."""
     warp = Quantiles.of(X)
-    return replace(unit_spread(warp(X)), warp=warp)
+    scale = unit_spread(warp(X))
+    return replace(scale, warp=warp)
 
 
 @dataclass(frozen=True)
@@ -117,15 +120,17 @@ class PrincipalComponents:
         kept = falling[: self.most]
         if len(kept) == 0:
             return scale
+        directions = V[:, kept]
+        leading = values[kept]
 
         # those of UUᵀ are mapped to features
-        directions = V[:, kept]
         if n < d:
-            directions = U.T @ directions / np.sqrt(values[kept])
+            directions = U.T @ directions / np.sqrt(leading)
 
-        mean_variance = values[kept].sum() / (n * len(kept))
-        unit = np.sqrt(mean_variance)
-        return Scale(scale.centre, scale.factor / unit, scale.warp, directions)
+        # unit spread on average
+        mean_variance = leading.mean() / n
+        factor = scale.factor / np.sqrt(mean_variance)
+        return Scale(scale.centre, factor, scale.warp, directions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,4 +174,5 @@ def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
 
 def _inverse(values: Floats) -> Floats:
     """Return 1 / v, and 0 for 0."""
-    return np.where(values > 0, 1 / positive_or_one(values), 0.0)
+    inverses = 1 / positive_or_one(values)
+    return np.where(values > 0, inverses, 0.0)

@@ -14,8 +14,7 @@ from numpy.random import Generator
 from nysboost.boosting.state import Pool
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap, features_of, fit_learner
-from nysboost.gram import Gram, KernelGram, Landmarks
-from nysboost.gram.landmarks import take_sample
+from nysboost.gram import Gram, KernelGram, Landmarks, take_sample
 from nysboost.kernels import Linear
 from nysboost.methods.cholesky import rpcholesky
 from nysboost.methods.method_constants import FALL_OF_RIDGE, OVERSAMPLING

@@ -6,7 +6,7 @@ import mmap
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from os import PathLike
-from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 
 import array_api_compat as compat
 import array_api_compat.numpy as numpy_api
@@ -27,7 +27,7 @@ class Shaped(Protocol):
     """A table that is no array: a sparse matrix, a data frame, a store, a Dask collection."""
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> tuple[int, ...]:
         """(n, d)."""
 
 
@@ -113,7 +113,7 @@ def like(values: Numbers, reference: Array, dtype: DType = None) -> Array:
     return namespace(reference).asarray(values, **_kind(reference, dtype))
 
 
-def _kind(reference: Array, dtype: DType = None) -> dict[str, Any]:
+def _kind(reference: Array, dtype: DType = None) -> dict[str, object]:
     """Return dtype and device of new arrays like the reference."""
     kind = {"dtype": dtype or reference.dtype, "device": None}
     if not is_sparse(reference):
@@ -173,6 +173,8 @@ def take(array: Array, indices: Selection, axis: int = 0) -> Array:
     if not is_numpy(array) and not isinstance(indices, slice):
         there = place(indices, array)
         return namespace(array).take(array, there, axis=axis)
+
+    # NumPy's indexing, which others have for slices
     if axis == 1:
         return array[:, indices]
     if is_numpy(array):
@@ -185,9 +187,8 @@ def place(indices: Indices, reference: Array) -> Indices:
     if is_numpy(reference) or not isinstance(indices, np.ndarray):
         return indices
     at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
-    there: Any = namespace(reference).asarray(at, device=device(reference))
-    found: Indices = there
-    return found
+    there = namespace(reference).asarray(at, device=device(reference))
+    return cast(Indices, there)
 
 
 def dense(array: Array) -> Array:
@@ -236,7 +237,7 @@ def dtype_name(array: Array) -> str:
 
 
 @cache
-def _numpy_name(dtype: np.dtype[Any]) -> str:
+def _numpy_name(dtype: np.dtype[np.generic]) -> str:
     return dtype.name  # which NumPy makes anew each time
 
 
@@ -309,7 +310,7 @@ def gather(values: T, like: object = None) -> T:
 # Values in a file
 
 
-MemoryMap: TypeAlias = np.memmap[Any, Any]
+MemoryMap: TypeAlias = np.memmap[tuple[int, ...], np.dtype[np.generic]]
 
 
 def find_map(array: object) -> MemoryMap | None:
@@ -333,12 +334,15 @@ def release_pages(array: NDArray[np.generic]) -> None:
     if not isinstance(file, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
         return
 
-    # the array's bytes, counted from the start of the map, and from the start of a page
+    # the array's bytes, counted from the start of the map
     origin, _ = byte_bounds(np.frombuffer(file, dtype=np.uint8))
     low, high = byte_bounds(array)
-    first_page = (low - origin) // mmap.PAGESIZE
-    first = first_page * mmap.PAGESIZE
-    file.madvise(mmap.MADV_DONTNEED, first, high - origin - first)
+    first = low - origin
+    end = high - origin
+
+    # from the start of a page
+    page = first // mmap.PAGESIZE * mmap.PAGESIZE
+    file.madvise(mmap.MADV_DONTNEED, page, end - page)
 
 
 # Blocks of rows
@@ -365,20 +369,21 @@ def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[sl
 def spaced_indices(n: int, at_most: int) -> Indices:
     """Return evenly spread positions in range(n): a sample that needs no random numbers."""
     count = min(n, at_most)
-    return np.linspace(0, n - 1, count).astype(np.intp)
+    last = n - 1
+    return np.linspace(0, last, count).astype(np.intp)
 
 
 # Results that are written into an array that exists
 
 
-def apply_in_place(function: str, array: Array, *args: Any) -> Array:
+def apply_in_place(function: str, array: Array, *args: float) -> Array:
     """Apply a namespace's elementwise function, into `array` itself where `out=` exists."""
     operation: Callable[..., Array] = getattr(namespace(array), function)
     try:
         with np.errstate(under="ignore"):  # a kernel value that is 0 is no error
             return operation(array, *args, out=array)
     except TypeError:
-        others = [like(arg, array) for arg in args]
+        others = [namespace(array).asarray(arg, **_kind(array)) for arg in args]
         return operation(array, *others)
 
 

@@ -9,13 +9,13 @@ from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
+    Numbers,
     dense,
     entries,
     is_array,
@@ -24,6 +24,9 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.linalg import all_finite
 from nysboost.numerics.messages import format_value
+
+Given: TypeAlias = Any
+"""What a user passed in, before anything is known of it."""
 
 LARGEST = float(np.finfo(float).max)
 
@@ -48,11 +51,21 @@ def require_count(name: str, value: object) -> None:
     _require(name, "must be a positive whole number", value, 0, np.inf, Integral)
 
 
-def _require(name: str, rule: str, value: Any, low: float, high: float, kind: type = Real) -> None:
+def _require(
+    name: str,
+    rule: str,
+    value: Given,
+    low: float,
+    high: float,
+    kind: type = Real,
+) -> None:
     """Raise unless the value is a number of this kind between two others."""
     is_number = isinstance(value, kind) and not isinstance(value, bool)
+
     # a float32 cannot be compared with LARGEST
-    number = value.item() if isinstance(value, np.generic) else value
+    number = value
+    if isinstance(value, np.generic):
+        number = value.item()
     if not is_number or not low < number < high:
         raise ValueError(f"{name} {rule}, but {name}={format_value(value)} was given.")
 
@@ -65,7 +78,8 @@ def make_rng(random_state: RandomState) -> np.random.Generator:
     if random_state is None:
         random_state = check_random_state(None)
     if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
+        seed = random_state.randint(2**32, dtype=np.uint64)
+        return np.random.default_rng(seed)
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -73,7 +87,7 @@ def make_rng(random_state: RandomState) -> np.random.Generator:
         raise ValueError(msg) from error
 
 
-def positions(rows: Any, n: int, name: str = "rows") -> Indices:
+def positions(rows: Given, n: int, name: str = "rows") -> Indices:
     """Return what NumPy would index a vector of length n with as positions, all in range(n).
 
     `rows` is a slice, a mask of length n or a sequence of whole numbers, of which negative ones
@@ -85,7 +99,8 @@ def positions(rows: Any, n: int, name: str = "rows") -> Indices:
     if is_array(rows):
         rows = to_host(rows)
     given = np.asarray(rows)
-    if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
+    are_whole = given.size == 0 or given.dtype.kind in "iub"
+    if given.ndim != 1 or not are_whole:
         raise ValueError(
             f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
             f"{given.shape} and dtype {given.dtype} was given."
@@ -95,7 +110,8 @@ def positions(rows: Any, n: int, name: str = "rows") -> Indices:
             raise ValueError(f"{name} is a mask of length {len(given)}, but there are {n} rows.")
         return np.flatnonzero(given)
 
-    outside = given[(given < -n) | (given >= n)]
+    is_outside = (given < -n) | (given >= n)
+    outside = given[is_outside]
     if outside.size:
         msg = f"{name} contains {outside[0]}, but there are {n} rows, numbered from 0 to {n - 1}."
         raise IndexError(msg)
@@ -176,9 +192,6 @@ class Table(Protocol):
 Block: TypeAlias = object
 """A table that came out of an iterator, before anything is known of it."""
 
-Given: TypeAlias = Any
-"""What a user passed in, before anything is known of it."""
-
 
 def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
     """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
@@ -187,7 +200,8 @@ def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
 
     # the first of them, for the message
     table = to_host(dense(values))
-    row, column = np.argwhere(~np.isfinite(table))[0]
+    is_bad = ~np.isfinite(table)
+    row, column = np.argwhere(is_bad)[0]
     what = "infinity"
     if np.isnan(table[row, column]):
         what = "NaN"
@@ -253,9 +267,10 @@ def to_table(X: Given, *, name: str = "X") -> Given:
     return array
 
 
-def to_numbers(X: Given, name: str) -> NDArray[Any]:
+def to_numbers(X: Given, name: str) -> Numbers:
     """Return what lies in memory as an array of numbers, or raise an error that says why not."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+    is_masked = isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X)
+    if is_masked:
         raise ValueError(
             f"{name} is a masked array, and its masked values would be used: fill them in first, "
             "for example with sklearn.impute.SimpleImputer."
@@ -292,14 +307,15 @@ def _refuse_dates(X: Given, name: str) -> None:
     if not hasattr(dtypes, "__iter__"):
         dtypes = [getattr(X, "dtype", None)]
 
-    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
+    kinds = [getattr(dtype, "kind", None) for dtype in dtypes]
+    if "m" in kinds or "M" in kinds:
         raise ValueError(
             f"{name} has dates or durations, which become numbers once you choose a unit and "
             "an origin: for example (dates - dates.min()) / numpy.timedelta64(1, 'D')."
         )
 
 
-def _to_float64(array: NDArray[Any], name: str) -> Floats:
+def _to_float64(array: Numbers, name: str) -> Floats:
     """Convert an array of other numbers, or of objects, to float64."""
     try:
         return array.astype(np.float64)

@@ -74,7 +74,10 @@ def descend(
 
 
 def anneal(
-    gradient_at: Callable[[Array, int], Array | None], x: Array, steps: int, rate: Array
+    gradient_at: Callable[[Array, int], Array | None],
+    x: Array,
+    steps: int,
+    rate: Array,
 ) -> Array:
     """Minimise by Adam (Kingma and Ba 2015) from x, with rates that fall along a cosine.
 
@@ -96,8 +99,11 @@ def anneal(
         # which begin at zero, and are corrected for it
         known = 1 - FORGET ** (i + 1)
         known_square = 1 - FORGET_SQUARE ** (i + 1)
-        length = rate / 2 * (1 + math.cos(math.pi * i / steps)) / known
         size = xp.sqrt(square / known_square)
+
+        # the rate falls along a cosine
+        angle = math.pi * i / steps
+        length = rate / 2 * (1 + math.cos(angle)) / known
         x = x - length * mean / (size + STILL)
     return x
 
@@ -134,7 +140,8 @@ def _squares_of_rows(a: Array) -> Array:
     """Return ‖row‖² as a column, of a vector one number, shrunk towards the mean of all."""
     xp = namespace(a)
     squares = xp.sum(a * a, axis=-1, keepdims=True)
-    return squares + SHRUNK * xp.mean(squares)
+    mean = xp.mean(squares)
+    return squares + SHRUNK * mean
 
 
 def _dot(a: Array, b: Array) -> Array:

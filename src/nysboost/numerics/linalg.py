@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import lapack
+from scipy.sparse import csc_array
 
 from nysboost.numerics.arrays import (
     Array,
@@ -53,11 +54,19 @@ def positive_or_one(values: Numbers) -> Floats:
     return np.where(values > 0, values, 1.0)
 
 
+def memberships(owner: Indices, weights: Floats, k: int) -> csc_array:
+    """Return the (k, n) matrix with weights[i] at (owner[i], i), which adds up points by groups."""
+    n = len(owner)
+    starts = np.arange(n + 1)
+    return csc_array((weights, owner, starts), shape=(k, n))
+
+
 def column_sizes(values: Array) -> Floats:
     """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
     if is_sparse(values):
-        found: Floats = abs(values).max(axis=0).toarray().ravel()  # of a sparse array 1-d
-        return found
+        maxima = abs(values).max(axis=0)
+        sizes: Floats = maxima.toarray().ravel()  # of a sparse array 1-d
+        return sizes
     xp = namespace(values)
     highest = xp.max(values, axis=0)
     lowest = xp.min(values, axis=0)
@@ -82,9 +91,10 @@ def triangular_factor(*blocks: Array) -> Floats:
     tall = np.vstack([floats_on_host(block) for block in blocks])
 
     # LAPACK's own, because NumPy's is slow for few columns
-    size = int(lapack.dgeqrf_lwork(*tall.shape)[0])
-    factored, *_ = lapack.dgeqrf(tall, lwork=size, overwrite_a=True)
-    return np.triu(factored[: tall.shape[1]])
+    n, k = tall.shape
+    size, _ = lapack.dgeqrf_lwork(n, k)
+    factored, *_ = lapack.dgeqrf(tall, lwork=int(size), overwrite_a=True)
+    return np.triu(factored[:k])
 
 
 def triangular_inverse(L: Array) -> Array:
@@ -113,6 +123,8 @@ def solve_positive(A: Array, B: Array) -> Array:
         _, solution, failed = lapack.dposv(A.T, B, lower=True)
         if not failed:
             return np.asarray(solution)
+
+    # on a device, or only nearly positive definite
     return namespace(A).linalg.solve(A, B)
 
 
@@ -147,7 +159,8 @@ def range_basis(A: Array) -> tuple[Array, Array]:
         # those within six digits of the largest are resolved, and become columns of Q
         least = max(largest * RESOLVED, floor)
         unresolved = int(np.sum(to_host(squares) <= least))
-        side = V[:, unresolved:] / xp.sqrt(squares[unresolved:])
+        sizes = xp.sqrt(squares[unresolved:])
+        side = V[:, unresolved:] / sizes
         part, back = _without(Q, T, rest @ side, turn @ side)
 
         # by now the part is nearly orthonormal, and its own Cholesky factor makes it so
@@ -226,23 +239,27 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
 
     The triangular factor of Z = Q R has shape (K, K), the diagonal of S, `weights`, (K,).
     """
-    _, s, Vt = np.linalg.svd(factor, full_matrices=False)
-    kept = s > len(weights) * eps * s[0]
+    # R = U diag(s) Vᵀ, without what is rounding
+    _, s, V_transposed = np.linalg.svd(factor, full_matrices=False)
+    rounding = len(weights) * eps * s[0]
+    kept = s > rounding
     s = s[kept]
-    Vt = Vt[kept]
+    V = V_transposed[kept].T
 
-    # R S Rᵀ in the basis of R's left singular vectors
-    scaled = s[:, None] * Vt
-    eigenvalues, Y = np.linalg.eigh((scaled * weights) @ scaled.T)
+    # R S Rᵀ in the basis U
+    scaled = s[:, None] * V.T
+    core = (scaled * weights) @ scaled.T
+    eigenvalues, Y = np.linalg.eigh(core)
 
     # largest first
-    T = (Vt.T / s) @ Y[:, ::-1]
-    return eigenvalues[::-1], fix_signs(T)
+    T = (V / s) @ np.flip(Y, axis=1)
+    return np.flip(eigenvalues), fix_signs(T)
 
 
 def fix_signs(vectors: Floats) -> Floats:
     """Return each column with the sign that makes its largest entry positive."""
-    where = np.abs(vectors).argmax(axis=0)[None, :]
+    sizes = np.abs(vectors)
+    where = sizes.argmax(axis=0)[None, :]
     largest = np.take_along_axis(vectors, where, axis=0)
     signs = np.where(largest < 0, -1.0, 1.0)
     return np.asarray(vectors * signs, dtype=np.float64)
@@ -290,11 +307,14 @@ def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:
     G: Array | None = None
 
     for rows in row_blocks(n, 1, size):
-        part = block(everything[rows], everything[: rows.stop])
+        # the rows up to the diagonal's block, and their mirror image
+        columns = slice(0, rows.stop)
+        before = slice(0, rows.start)
+        part = block(everything[rows], everything[columns])
         if G is None:
             G = empty((n, n), part)
-        G[rows, : rows.stop] = part
-        G[: rows.start, rows] = part[:, : rows.start].T
+        G[rows, columns] = part
+        G[before, rows] = part[:, before].T
 
     assert G is not None
     return G
@@ -312,19 +332,22 @@ def pivoted_cholesky(A: Floats, rule: Rule, size: int) -> Indices:
     The rule chooses the next pivot by the diagonal of the residual A − F Fᵀ.
     """
     n = len(A)
-    F = np.zeros((n, min(size, n)), order="F")
+    most = min(size, n)
+    F = np.zeros((n, most), order="F")
     left = np.diag(A).astype(np.float64)
     pivots: list[int] = []
 
-    for i in range(F.shape[1]):
+    for i in range(most):
         j = rule(left)
         if j is None:
             break
 
         # the residual's column j, so scaled that F Fᵀ has its entries
-        column = A[:, j] - F[:, :i] @ F[j, :i]
+        known = F[:, :i]
+        column = A[:, j] - known @ known[j]
         F[:, i] = column / np.sqrt(left[j])
 
+        # its diagonal, which is zero at pivots
         left -= F[:, i] ** 2
         pivots.append(j)
         left[pivots] = 0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from threadpoolctl import ThreadpoolController
 
@@ -118,7 +118,7 @@ def threads_of_samples(budget: Budget) -> limit_blas:
     return limit_blas(min(usable, MOST_THREADS))
 
 
-_Library: TypeAlias = tuple[Callable[[], int], Callable[[int], Any]]
+_Library: TypeAlias = tuple[Callable[[], int], Callable[[int], object]]
 """A BLAS library: functions that read and change its number of threads."""
 
 
@@ -184,7 +184,7 @@ def _libraries() -> tuple[_Library, ...]:
     return tuple(found)
 
 
-def _openblas_functions(loaded: Any) -> _Library | None:
+def _openblas_functions(loaded: object) -> _Library | None:
     """Return OpenBLAS's own functions of a library that has them, by one of their names."""
     for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
         name = f"{prefix}openblas_{{}}_num_threads{suffix}"

@@ -52,10 +52,15 @@ class Tree:
         growing = _Growing(U, _rows_in_leaf(s, most, n or s))
         growing.add(np.arange(s))
 
+        # two-dimensional also where there is no node
         directions = np.array([cut.direction for cut in growing.cuts])
         thresholds = np.array([cut.threshold for cut in growing.cuts])
         children = np.array(growing.children, dtype=np.intp)
-        return cls(directions.reshape(-1, q), thresholds, children.reshape(-1, 2))
+        return cls(
+            directions.reshape(-1, q),
+            thresholds,
+            children.reshape(-1, 2),
+        )
 
     @property
     def n_leaves(self) -> int:
@@ -64,14 +69,16 @@ class Tree:
 
     def __call__(self, U: Array) -> Indices:
         """Return the leaf of each row, shape (n,), on the host."""
-        at = np.zeros(U.shape[0], dtype=np.intp)
+        n = U.shape[0]
+        at = np.zeros(n, dtype=np.intp)
         n_nodes = len(self.thresholds)
         if n_nodes == 0:
             return at
 
         directions = like(self.directions.T, U)
         row_bytes = 8 * n_nodes
-        for block in row_blocks(len(at), row_bytes, block_bytes(U) // 8):
+        held = block_bytes(U) // 8
+        for block in row_blocks(n, row_bytes, held):
             # the sides of all cuts, in one product
             along = to_host(U[block, :] @ directions)
             at[block] = self._descend(along > self.thresholds)
@@ -79,8 +86,9 @@ class Tree:
 
     def _descend(self, above: NDArray[np.bool_]) -> Indices:
         """Return the negative child in which each row ends, by its side of each cut, (n, nodes)."""
-        at = np.zeros(len(above), dtype=np.intp)
-        rows = np.arange(len(above))
+        n = len(above)
+        at = np.zeros(n, dtype=np.intp)
+        rows = np.arange(n)
 
         # those that are in no leaf go on
         while len(rows):
@@ -98,7 +106,8 @@ def _rows_in_leaf(s: int, most: int, n: int) -> int:
     expected = most * s / n
     if expected >= most:
         return most
-    return max(1, int(expected - 4 * expected**0.5))
+    deviation = expected**0.5
+    return max(1, int(expected - 4 * deviation))
 
 
 class _Growing:
@@ -125,8 +134,10 @@ class _Growing:
         children: list[int] = []
         self.cuts.append(cut)
         self.children.append(children)
-        children.append(self.add(rows[~cut.above]))
-        children.append(self.add(rows[cut.above]))
+
+        below = self.add(rows[~cut.above])
+        above = self.add(rows[cut.above])
+        children += [below, above]
         return node
 
 
@@ -135,12 +146,14 @@ def _find_cut(U: Array) -> Cut | None:
     # the leading principal direction, of evenly spread rows
     step = max(1, U.shape[0] // DIRECTION_ROWS)
     some = to_host(U[::step, :])
-    covariance = np.cov(some, rowvar=False)
-    _, V = np.linalg.eigh(np.atleast_2d(covariance))
+    covariance = np.atleast_2d(np.cov(some, rowvar=False))
+    _, V = np.linalg.eigh(covariance)
     direction = V[:, -1]
     along = to_host(U @ like(direction, U))
 
-    for middle in (np.median(along), along.mean(), along.min()):
+    # at the median, unless nothing is above it
+    middles = (np.median(along), along.mean(), along.min())
+    for middle in middles:
         above = along > middle
         if above.any() and not above.all():
             # equal values stay together, and rounding moves no row across the middle of a gap

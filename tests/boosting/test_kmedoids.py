@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from nysboost.numerics.kmedoids import pam, park_jun
+from nysboost.boosting.kmedoids import pam, park_jun
 
 
 def distances(n, seed, *, distinct=None, d=3):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices
-from nysboost.numerics.kmeans import memberships
-from nysboost.numerics.linalg import positive_or_one
+from nysboost.numerics.linalg import memberships, positive_or_one
 from nysboost.numerics.tolerances import EPS
 
 
