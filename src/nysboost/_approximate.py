@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,11 @@ from nysboost.approximation import Approximation
 from nysboost.catalogue import ROBUST, find_method, run_method
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel, merge_parameters
+from nysboost.kernels.base import Parameter
 from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState, make_rng
 from nysboost.numerics.progress import report_progress
-from nysboost.settings import Settings
+from nysboost.settings import Option, Settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.frames import Table, is_frame
 from nysboost.tables.rows import FitOptions, fit_codes
@@ -32,14 +32,14 @@ def approximate(
     landmarks: TableLike | None = None,
     y: TableLike | None = None,
     settings: Settings | None = None,
-    kernel_params: dict[str, Any] | None = None,
+    kernel_params: dict[str, Parameter] | None = None,
     gamma: float | str | None = None,
     sigma: float | str | None = None,
     max_memory: int | str = MAX_MEMORY,
     n_jobs: int | None = None,
     verbose: int | None = None,
     random_state: RandomState = None,
-    **options: Any,
+    **options: Option,
 ) -> Approximation:
     """Approximate the kernel matrix of the rows of X with one of the Nyström methods.
 
@@ -182,7 +182,7 @@ class FrameEncoder:
         return X
 
 
-def _replace_settings(settings: Settings | None, named: dict[str, Any]) -> Settings:
+def _replace_settings(settings: Settings | None, named: dict[str, Option]) -> Settings:
     """Return the given `settings` object, with its fields replaced by options given by name."""
     if settings is None:
         settings = Settings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -362,9 +362,10 @@ class Approximation(LowRankMatrix):
         parts.append(f"{self.entries_evaluated} kernel values evaluated")
         return f"Approximation({', '.join(parts)})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         derived = ("_factor", "_spectrum", "_triangle", "_weights_like", "landmarks")
-        state: dict[str, Any] = super().__getstate__()  # SciPy 1.18 keeps a module, which it hides
+        state: dict[str, object]
+        state = super().__getstate__()  # SciPy 1.18 keeps a module, which it hides
         for name in derived:
             state.pop(name, None)
         return state

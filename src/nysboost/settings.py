@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Shape: TypeAlias = Literal["columns", "square"]
 
+Option: TypeAlias = Any
+"""The value of a setting, given by name."""
+
 DEFAULT_LEARNERS = 8
 DEFAULT_COLUMNS = 120
 DEFAULT_COMPONENTS = 240
@@ -48,7 +51,7 @@ ROW_CAP = 4096
 GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
 """λ and η are tuned on this grid, relative to the scale of the errors."""
 
-SAMPLED: dict[str, Any] = {"candidates_per_column": 4, "residual_rows": 448}
+SAMPLED: dict[str, Option] = {"candidates_per_column": 4, "residual_rows": 448}
 """What `Settings.fast` changes. Errors on Covertype are 1.035 times as large with 256 rows."""
 
 MIN_GAIN = 0.01
@@ -58,7 +61,7 @@ share."""
 MOST_LEARNERS = 100
 """Largest number of learners with `n_learners="auto"`."""
 
-PAPER: dict[str, dict[str, int]] = {
+PAPER: dict[str, dict[str, Option]] = {
     "simulation": {
         "n_learners": 20, "n_columns": 10, "rank": 10, "n_candidates": 100, "n_fit": 20,
         "n_tune": 20,
@@ -184,11 +187,12 @@ class Settings:
     def __post_init__(self) -> None:
         for name in COUNTS:
             value = getattr(self, name)
-            auto = name == "n_learners" and value == "auto"
+            is_auto = name == "n_learners" and value == "auto"
             is_open = value is None and getattr(Settings, name) is None
-            if not is_open and not auto:
-                require_count(name, value)
-                object.__setattr__(self, name, int(value))  # NumPy's small ones overflow
+            if is_open or is_auto:
+                continue
+            require_count(name, value)
+            object.__setattr__(self, name, int(value))  # NumPy's small ones overflow
 
         for name in ("residual_shape", "validation_shape"):
             value = getattr(self, name)
@@ -208,7 +212,7 @@ class Settings:
         require_fraction("min_gain", self.min_gain)
 
     @classmethod
-    def fast(cls, **settings: Any) -> Settings:
+    def fast(cls, **settings: Option) -> Settings:
         """Return settings for fast boosting: fewer candidates, observed on fewer rows.
 
         V has 4m columns, and V, V1 and V2 are observed on 448 rows. On 4,000 rows of Pendigits
@@ -223,7 +227,7 @@ class Settings:
         return cls(**SAMPLED | settings)
 
     @classmethod
-    def paper(cls, data: Literal["simulation", "real"], **settings: Any) -> Settings:
+    def paper(cls, data: Literal["simulation", "real"], **settings: Option) -> Settings:
         """Return the sizes of the paper's experiments on its simulation, or on its real data.
 
         Pass other settings by name, as to `Settings`.
@@ -239,12 +243,12 @@ class Settings:
 
     def with_sampling(self) -> Settings:
         """Return these settings with the values of `fast`, except for fields that are set."""
-        left = {}
+        open_fields: dict[str, Option] = {}
         for field in fields(self):
             is_default = getattr(self, field.name) == field.default
             if is_default and field.name in SAMPLED:
-                left[field.name] = SAMPLED[field.name]
-        return replace(self, **left)
+                open_fields[field.name] = SAMPLED[field.name]
+        return replace(self, **open_fields)
 
     def landmarks(self, n: int) -> int:
         """Return c, the total number of landmarks, for n rows and one core."""
@@ -255,6 +259,7 @@ class Settings:
         if asked is None:
             return min(DEFAULT_COMPONENTS, n)
 
+        # at most n
         if asked > n:
             warnings.warn(_say_clipped(asked, n, n), stacklevel=2)
         return min(asked, n)
@@ -274,6 +279,7 @@ class Settings:
         ValueError
             If n is too small for this many columns; the message gives the number of rows needed.
         """
+        # v1 and v2
         v1 = _validation(self.n_fit, n)
         v2 = _validation(self.n_tune, n)
         validation = 0
@@ -281,10 +287,11 @@ class Settings:
             validation = v1 + v2
 
         # p and m
+        room = n - validation
         if self.n_learners == "auto" and boosted:
-            p, m = self._as_many_as_fit(n - validation)
+            p, m = self._as_many_as_fit(room)
         else:
-            p, m = self._mixture(n - validation)
+            p, m = self._mixture(room)
 
         needed = p * m + validation
         if needed > n:

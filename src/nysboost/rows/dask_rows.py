@@ -95,14 +95,17 @@ class DaskRows(ArrayRows):
 
         # compute_chunk_sizes changes its array: the user's own stays as it is
         own = da.Array(X.dask, X.name, X.chunks, meta=X._meta)
-        return recognise_dask(own.compute_chunk_sizes(), self.name)
+        counted = own.compute_chunk_sizes()
+        return recognise_dask(counted, self.name)
 
     # Some of the rows
 
     def take(self, indices: Selection) -> Array:
         """Bring the rows at `indices` here, in floating point, unless they are held already."""
-        if self.held is not None and len(self.held[0]) == self.n:
-            return take(self.held[1], indices)
+        if self.held is not None:
+            numbers, table = self.held
+            if len(numbers) == self.n:
+                return take(table, indices)
 
         # how many there are is known before their numbers take memory
         asked: range | Indices
@@ -160,8 +163,12 @@ class DaskRows(ArrayRows):
         """Return where rows, given in rising order, stand in each chunk."""
         bounds = np.searchsorted(wanted, self.starts[1:-1])
         parts = np.split(wanted, bounds)
-        starts = self.starts[:-1]
-        return [part - start for part, start in zip(parts, starts, strict=True)]
+
+        # counted from the first row of the chunk
+        local = []
+        for part, start in zip(parts, self.starts[:-1], strict=True):
+            local.append(part - start)
+        return local
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Bring the rows here, one chunk at a time, as tables of at most `size` rows."""
@@ -182,14 +189,16 @@ class DaskRows(ArrayRows):
         task.prepare(self.template)  # which refuses rows that do not fit
 
         # what Dask is told of the results: an empty one, and the sizes of chunks
-        meta = empty((0, columns), dense(self.template))
-        chunks = self.data.chunks[0], (columns,)
-        given = task, columns
+        shape = (0, columns)
+        meta = empty(shape, dense(self.template))
+        chunks = (self.data.chunks[0], (columns,))
+        given = (task, columns)
         return self._on_chunks("map", task, given, meta, aligned, chunks, otherwise=meta)
 
     def fold(self, task: Task, merge: Merge[T], *aligned: Array) -> T:
         """Return the task's results for all blocks of rows, merged by a tree in their order."""
-        parts = self._on_chunks("fold", task, (task, merge), NO_VALUES, aligned)
+        given = (task, merge)
+        parts = self._on_chunks("fold", task, given, NO_VALUES, aligned)
         value: T = merge_on_workers(delayed_parts(parts), merge)
         return value
 
@@ -207,12 +216,12 @@ class DaskRows(ArrayRows):
         import dask
 
         # every chunk sorts its rows by groups, and cuts them into parts
-        n_parts = min(len(items), self.data.numblocks[0])
-        bounds = np.linspace(0, len(items), n_parts + 1).astype(np.intp)
+        n_groups = len(items)
+        n_parts = min(n_groups, self.data.numblocks[0])
+        bounds = np.linspace(0, n_groups, n_parts + 1).astype(np.intp)
+        given = (task, bounds)
         no_rows: list[list[GroupedBlock]] = [[]] * n_parts
-        cut = self._on_chunks(
-            "sort_blocks", task, (task, bounds), NO_VALUES, aligned, otherwise=no_rows
-        )
+        cut = self._on_chunks("sort_blocks", task, given, NO_VALUES, aligned, otherwise=no_rows)
 
         # a worker applies the function to the groups of one part, of all chunks
         chunks = delayed_parts(cut)
@@ -221,9 +230,11 @@ class DaskRows(ArrayRows):
 
         results = []
         for i, (first, stop) in enumerate(pairwise(bounds.tolist())):
+            own = items[first:stop]
             parts = [chunk[i] for chunk in chunks]
-            results.append(apply(work, items[first:stop], first, parts))
-        return list(chain(*dask.compute(*results)))
+            results.append(apply(work, own, first, parts))
+        computed = dask.compute(*results)
+        return list(chain(*computed))
 
     def fold_pairs(self, task: PairTask, *aligned: Array) -> Floats:
         """Return the sum of the results for all tiles of pairs of rows: take few, large chunks."""
@@ -231,13 +242,15 @@ class DaskRows(ArrayRows):
 
         # the chunks, each with the same rows of the other tables
         tables = [self.data, *map(self.align, aligned)]
-        chunks = list(zip(*map(delayed_parts, tables), strict=True))
+        columns = map(delayed_parts, tables)
+        chunks = list(zip(*columns, strict=True))
 
         # pairs of chunks on and above the diagonal
         fold = dask.delayed(_fold_pair)
         work = as_node(task, "task")
+        numbers = range(len(chunks))
         parts = []
-        for i, j in combinations_with_replacement(range(len(chunks)), 2):
+        for i, j in combinations_with_replacement(numbers, 2):
             lower = None
             if i != j:
                 lower = chunks[j]
@@ -283,7 +296,8 @@ class DaskRows(ArrayRows):
         import dask.array as da
 
         if chunks is None:
-            chunks = (1,) * self.data.numblocks[0], (1,)
+            one_each = (1,) * self.data.numblocks[0]
+            chunks = (one_each, (1,))
         return da.map_blocks(
             function,
             self.data,
@@ -303,9 +317,10 @@ class DaskRows(ArrayRows):
         if not is_lazy(other):
             return da.from_array(other, chunks=(sizes, other.shape[1]))
 
-        if isnan(other.shape[0]) and other.numblocks[0] == len(sizes):
-            # columns of one data frame: if the rows have been counted, these are too
-            chunks = sizes, *other.chunks[1:]
+        # columns of one data frame: if the rows have been counted, these are too
+        is_uncounted = isnan(other.shape[0])
+        if is_uncounted and other.numblocks[0] == len(sizes):
+            chunks = (sizes, *other.chunks[1:])
             other = da.Array(other.dask, other.name, chunks, meta=other._meta)
 
         refuse_unequal(self.n, other.shape[0], "{} came with them", self.name)
@@ -361,18 +376,22 @@ def _apply_to_part(
 
 
 def _fold_pair(
-    task: PairTask, upper: Sequence[Array], lower: Sequence[Array] | None
+    task: PairTask,
+    upper: Sequence[Array],
+    lower: Sequence[Array] | None,
 ) -> Floats | None:
     """Add up the tiles of two chunks, or of one with itself, for which `lower` is None."""
     chunks = [upper]
     if lower is not None:
         chunks.append(lower)
-    if any(table.shape[0] == 0 for table, *_ in chunks):
-        return None
 
     # one chunk with itself is loaded once, from which the task knows that tiles have mirror images
+    loaded = []
     with limit_threads(1):
-        loaded = [task.load(as_float(table), *others) for table, *others in chunks]
+        for table, *others in chunks:
+            if table.shape[0] == 0:
+                return None
+            loaded.append(task.load(as_float(table), *others))
         results = task.run(loaded[0], loaded[-1])
         return reduce(operator.add, results)
 
@@ -434,7 +453,8 @@ def _frame_values(X: LazyTable, name: str) -> DaskArray:
 
     others = []
     for column, dtype in zip(X.columns, X.dtypes, strict=True):
-        if getattr(dtype, "kind", "O") not in "fiub":
+        kind = getattr(dtype, "kind", "O")
+        if kind not in "fiub":
             others.append(str(column))
     if others:
         raise ValueError(
@@ -446,5 +466,6 @@ def _frame_values(X: LazyTable, name: str) -> DaskArray:
     dtype = np.dtype(np.float64)
     if all(kind == np.float32 for kind in X.dtypes):
         dtype = np.dtype(np.float32)
-    meta = np.empty((0, len(X.columns)), dtype)
+    shape = (0, len(X.columns))
+    meta = np.empty(shape, dtype)
     return X.map_partitions(M.to_numpy, dtype=dtype, na_value=np.nan, meta=meta)

@@ -80,7 +80,8 @@ def _rows_to_hold(rows: DaskRows, samples: Sequence[int]) -> Indices:
         return np.arange(rows.n)
 
     # the first row, and those of the samples
-    spread = [spaced_indices(rows.n, count) for count in (1, *samples)]
+    counts = (1, *samples)
+    spread = [spaced_indices(rows.n, count) for count in counts]
     return reduce(np.union1d, spread)
 
 

@@ -33,21 +33,23 @@ def cut_blocks(blocks: Sequence[GroupedBlock], bounds: Indices) -> list[list[Gro
     for numbers, table in blocks:
         # where the groups of each part begin and end in this block
         cuts = np.searchsorted(numbers, bounds).tolist()
-        for part, (start, stop) in zip(parts, pairwise(cuts), strict=True):
-            if start == stop:
-                continue
-            rows = table[start:stop, :]
-            part.append((numbers[start:stop], rows))
-
+        ends = pairwise(cuts)
+        for part, (start, stop) in zip(parts, ends, strict=True):
+            if start < stop:
+                rows = table[start:stop, :]
+                part.append((numbers[start:stop], rows))
     return parts
 
 
 def apply_to_groups(
-    function: GroupFunction[Item, T], items: Sequence[Item], blocks: Sequence[GroupedBlock]
+    function: GroupFunction[Item, T],
+    items: Sequence[Item],
+    blocks: Sequence[GroupedBlock],
 ) -> list[T | None]:
     """Return function(item, rows of its group) for each item; None for a group without rows."""
-    each_group = np.arange(len(items) + 1)
-    groups = cut_blocks(blocks, each_group)
+    # a part for each group
+    bounds = np.arange(len(items) + 1)
+    groups = cut_blocks(blocks, bounds)
 
     results: list[T | None] = []
     for item, parts in zip(items, groups, strict=True):

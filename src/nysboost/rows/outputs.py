@@ -16,6 +16,7 @@ from nysboost.numerics.arrays import (
     dtype_name,
     find_map,
     release_pages,
+    slices,
     to_host,
 )
 from nysboost.rows import files
@@ -40,9 +41,11 @@ class MappedOutput(ArrayOutput):
             return
 
         path = Path(file.filename)
-        if path.is_file():  # it may have been removed since it was mapped
-            with path.open("r+b") as handle:
-                files.reserve(handle.fileno(), path.stat().st_size, path)
+        if not path.is_file():  # it may have been removed since it was mapped
+            return
+        size = path.stat().st_size
+        with path.open("r+b") as handle:
+            files.reserve(handle.fileno(), size, path)
 
     def _put(self, rows: Array) -> None:
         release_pages(rows)
@@ -83,7 +86,10 @@ class StoreOutput(Output):
 
     def _refuse_full_disk(self, count: int) -> None:
         """Raise if the next rows of an HDF5 dataset, without space of their own, may not fit."""
-        if is_hdf5(self.out) and self.out.id.get_storage_size() < self.out.nbytes:
+        if not is_hdf5(self.out):
+            return
+        has_space = self.out.id.get_storage_size() >= self.out.nbytes
+        if not has_space:
             refuse_full_disk(self.out, count)
 
     def finish(self) -> Array:
@@ -96,9 +102,10 @@ class StoreOutput(Output):
         """Set the rows that were not reached to NaN, unless writing itself has failed."""
         if self._failed:
             return
+        n = self.out.shape[0]
         with suppress(Exception):  # the first error is the one to be shown
-            for start in range(self.written, self.out.shape[0], MARKED_ROWS):
-                self.out[start : start + MARKED_ROWS, :] = float("nan")
+            for at in slices(self.written, n, MARKED_ROWS):
+                self.out[at, :] = float("nan")
 
 
 class NpyOutput(Output):
@@ -206,7 +213,8 @@ def _refuse_unfit(out: Store, n: int | None, n_columns: int, template: Array) ->
     rows: object = n
     if n is None:
         rows = "number of rows"
-    if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
+    has_columns = len(shape) == 2 and shape[1] == n_columns
+    if not has_columns or n not in (None, shape[0]):
         raise ValueError(
             f"out has shape {shape}, but the features have shape ({rows}, {n_columns})."
         )

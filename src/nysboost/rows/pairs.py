@@ -49,11 +49,13 @@ class PairTask(ABC):
 
             # and with all rows behind it
             for part in slices(strip.stop, rows.n, self.size):
-                yield from self.run(upper, self._load_rows(rows, part, aligned))
+                lower = self._load_rows(rows, part, aligned)
+                yield from self.run(upper, lower)
 
     def _load_rows(self, rows: Rows, at: slice, aligned: Sequence[Array]) -> tuple[Array, ...]:
         """Return what tiles need of some rows, with the same rows of aligned tables."""
-        block = convert_like(rows.template, as_float(rows.take(at)))
+        taken = as_float(rows.take(at))
+        block = convert_like(rows.template, taken)
         others = [other[at, ...] for other in aligned]
         return self.load(block, *others)
 
@@ -65,13 +67,14 @@ class PairTask(ABC):
             columns = [take(part, at.columns) for part in lower]
             return at.times * self.evaluate(rows, columns)
 
-        n_rows = upper[0].shape[0]
-        n_columns = lower[0].shape[0]
-        tiles = list(_tiles(n_rows, n_columns, same=upper is lower))
+        # the first part of a block is its rows
+        X = upper[0]
+        Y = lower[0]
+        tiles = list(_tiles(X.shape[0], Y.shape[0], same=upper is lower))
 
         # other libraries have threads of their own
         threads = 1
-        if len(tiles) > 1 and is_numpy(upper[0]):
+        if len(tiles) > 1 and is_numpy(X):
             threads = usable_threads(self.budget)
         return in_order(work, tiles, threads)
 

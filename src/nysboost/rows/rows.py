@@ -166,7 +166,8 @@ class RowStream(ABC):
             return make_output(out, self.n, columns, template)
         if self.n is None:
             return GrowingOutput(columns, template)
-        return ArrayOutput(empty((self.n, columns), template), columns, template)
+        shape = (self.n, columns)
+        return ArrayOutput(empty(shape, template), columns, template)
 
     def _fill(self, output: Output, ready: _PreparedTask, plan: Plan) -> None:
         """Write the task's results to an output, piece by piece."""
@@ -247,7 +248,8 @@ class Rows(RowStream):
         """Return the task's results for each block, sorted by groups and cut at `bounds`."""
         ready = self._prepare(task, aligned)
         plan = task.plan(self, streamed=not self.in_memory)
-        sorted_blocks = [sort_by_group(*result) for result in self._results(ready, plan)]
+        results = self._results(ready, plan)
+        sorted_blocks = [sort_by_group(*result) for result in results]
         return cut_blocks(sorted_blocks, bounds)
 
     def fold_pairs(self, task: PairTask, *aligned: Array) -> Floats:
@@ -265,7 +267,11 @@ class _PreparedTask:
     aligned: Sequence[Array]
 
     def run(
-        self, piece: Array, start: int, plan: Plan, space: Array | None = None
+        self,
+        piece: Array,
+        start: int,
+        plan: Plan,
+        space: Array | None = None,
     ) -> Iterator[Result]:
         """Yield the results for the blocks of a piece, whose first row has the number `start`.
 
@@ -274,7 +280,8 @@ class _PreparedTask:
 
         def work(at: slice) -> Result:
             rows = slice(start + at.start, start + at.stop)
-            block = convert_like(self.template, as_float(take(piece, at)))
+            taken = as_float(take(piece, at))
+            block = convert_like(self.template, taken)
             if self.task.finite:
                 refuse_non_finite(block, rows.start)
 
@@ -347,7 +354,8 @@ class ArrayRows(Rows):
 
     def take(self, indices: Selection) -> Array:
         """Return the rows at `indices` in floating point; of a memory map, some at a time."""
-        if self.in_memory or isinstance(indices, slice) or len(indices) <= TAKEN_ROWS:
+        are_few = isinstance(indices, slice) or len(indices) <= TAKEN_ROWS
+        if self.in_memory or are_few:
             return as_float(take(self.data, indices))
 
         parts = []
@@ -376,8 +384,9 @@ class ArrayRows(Rows):
 
         # where a row would stand among those held, and whether it does
         known, rows = self.held
+        last = len(known) - 1
         places = np.searchsorted(known, indices)
-        places = np.minimum(places, len(known) - 1)
+        places = np.minimum(places, last)
         if not np.array_equal(known[places], indices):
             return None
         return take(rows, places)

@@ -47,11 +47,13 @@ class StoredRows(ArrayRows):
         # each row is read once, in rising order
         wanted, places = np.unique(indices, return_inverse=True)
         no_rows = self.take(slice(0, 0))
-        found = np.empty((len(wanted), self.n_features), no_rows.dtype)
+        shape = (len(wanted), self.n_features)
+        found = np.empty(shape, no_rows.dtype)
         for at in self._reads(wanted):
             rows = wanted[at]
             first = rows[0]
-            together = np.asarray(self.data[first : rows[-1] + 1])
+            end = rows[-1] + 1
+            together = np.asarray(self.data[first:end])
             found[at] = together[rows - first]
         return found[places]
 

@@ -99,7 +99,8 @@ class EncodedRows(RowsView):
 
     def take(self, indices: Selection) -> Array:
         """Return encoded rows."""
-        return as_float(self.encoder(self.rows.take(indices), 0))
+        encoded = self.encoder(self.rows.take(indices), 0)
+        return as_float(encoded)
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Read and encode all rows once, in order."""
