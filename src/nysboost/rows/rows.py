@@ -354,8 +354,7 @@ class ArrayRows(Rows):
 
     def take(self, indices: Selection) -> Array:
         """Return the rows at `indices` in floating point; of a memory map, some at a time."""
-        are_few = isinstance(indices, slice) or len(indices) <= TAKEN_ROWS
-        if self.in_memory or are_few:
+        if isinstance(indices, slice) or self.in_memory or len(indices) <= TAKEN_ROWS:
             return as_float(take(self.data, indices))
 
         parts = []
