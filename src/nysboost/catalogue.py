@@ -119,14 +119,17 @@ class StandardNystrom:
 
     def find(self, gram: Gram, settings: Settings, rng: Generator) -> FeatureMap:
         """Fit one learner."""
+        # m and k
         single = replace(settings, n_learners=1)
         sizes = single.resolve(gram.n, validated=False, boosted=False)
         columns = uniform(gram, sizes.n_columns, rng)
         landmarks = gram.landmarks(columns)
-        if self.fixed_rank:
-            whole = fit_learner(gram, landmarks, sizes.n_columns)
-            return truncate(gram, whole, sizes.rank)
-        return fit_learner(gram, landmarks, sizes.rank)
+        if not self.fixed_rank:
+            return fit_learner(gram, landmarks, sizes.rank)
+
+        # of all features the best k
+        whole = fit_learner(gram, landmarks, sizes.n_columns)
+        return truncate(gram, whole, sizes.rank)
 
 
 @dataclass(frozen=True)
@@ -261,25 +264,37 @@ def run_method(
     _warn_of_unused(method, named)
 
     # as many landmarks as an error needs
-    sizes = {"landmarks": landmarks, "n_columns": settings.n_columns}
     if tol is not None:
+        sizes = {"landmarks": landmarks, "n_columns": settings.n_columns}
         for also, size in sizes.items():
             if size is not None:
                 raise ValueError(
                     f"tol finds the number of landmarks, which {also} says already: leave one out."
                 )
-        (for_certificates,) = rng.spawn(1)
+        return _run_within(tol, run, gram, settings, rng)
 
-        def fit(c: int) -> Approximation:
-            # every trial with the same seed, as a run with so many components would have
-            with_size = replace(settings, n_components=c)
-            return run(gram, with_size, deepcopy(rng))
+    # on landmarks of the user's, or on those that the method finds
+    if landmarks is not None:
+        return _on_landmarks(method, gram, settings, rng, landmarks)
+    return run(gram, settings, rng)
 
-        return within_tolerance(fit, tol, gram, settings.n_components, for_certificates)
 
-    if landmarks is None:
-        return run(gram, settings, rng)
-    return _on_landmarks(method, gram, settings, rng, landmarks)
+def _run_within(
+    tol: float,
+    run: Run,
+    gram: Gram,
+    settings: Settings,
+    rng: Generator,
+) -> Approximation:
+    """Return what a method finds with the fewest landmarks whose error is at most `tol`."""
+    (for_certificates,) = rng.spawn(1)
+
+    def fit(c: int) -> Approximation:
+        # every trial with the same seed, as a run with so many components would have
+        with_size = replace(settings, n_components=c)
+        return run(gram, with_size, deepcopy(rng))
+
+    return within_tolerance(fit, tol, gram, settings.n_components, for_certificates)
 
 
 def _on_landmarks(
@@ -311,6 +326,7 @@ def _warn_of_unused(method: str, named: Collection[str]) -> None:
     """Warn about settings that were given by name but have no effect."""
     if method in _WITH_TARGET:
         return
+
     uses = _method(method).uses(named)
     unused = [name for name in named if name not in uses]
     if unused:
@@ -341,12 +357,15 @@ def find_method(name: str, y: TableLike | None = None) -> Run:
     def run(gram: Gram, settings: Settings, rng: Generator) -> Approximation:
         if name in _LIMITS:
             _LIMITS[name].check(name, gram.n)
+
+        # one that learns from y is a run already
         if name in _WITH_TARGET:
-            found = _WITH_TARGET[name](gram, y, settings, rng)
-            return found.with_name(name)
+            approximation = _WITH_TARGET[name](gram, y, settings, rng)
+            return approximation.with_name(name)
 
         method = _method(name)
-        return _wrap(name, gram, method.find(gram, settings, rng))
+        found = method.find(gram, settings, rng)
+        return _wrap(name, gram, found)
 
     return run
 

@@ -185,6 +185,7 @@ class Settings:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
+        # whole numbers, of which some are open, or "auto"
         for name in COUNTS:
             value = getattr(self, name)
             is_auto = name == "n_learners" and value == "auto"
@@ -194,6 +195,7 @@ class Settings:
             require_count(name, value)
             object.__setattr__(self, name, int(value))  # NumPy's small ones overflow
 
+        # shapes, switches and functions
         for name in ("residual_shape", "validation_shape"):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in ("columns", "square"):
@@ -207,6 +209,7 @@ class Settings:
             msg = f"callback is a function of a step's record, but {self.callback!r} was given."
             raise TypeError(msg)
 
+        # η, λ and the gain of a learner
         require_eta(self.eta)
         require_penalties(self.lambdas)
         require_fraction("min_gain", self.min_gain)
@@ -325,10 +328,12 @@ class Settings:
 
     def _mixture(self, room: int) -> tuple[int, int]:
         """Return p and m. If only the total number of columns was given, p·m is at most n."""
-        # m as given, or as many columns as there are for each of p learners
+        # m as given
         p = self._given_learners()
         if self.n_columns is not None:
             return p, self.n_columns
+
+        # or as many columns as there are for each of p learners
         if self.n_components is None:
             m = min(DEFAULT_COLUMNS, room // p)
             return p, max(1, m)
@@ -348,9 +353,11 @@ class Settings:
         if self.n_components is not None:
             columns = min(room, self.n_components)
 
+        # m as given, or as for the default number of learners
         m = self.n_columns
         if m is None:
-            m = max(1, min(DEFAULT_COLUMNS, columns // DEFAULT_LEARNERS))
+            share = columns // DEFAULT_LEARNERS
+            m = max(1, min(DEFAULT_COLUMNS, share))
 
         p = max(1, columns // m)
         return min(MOST_LEARNERS, p), m

@@ -27,7 +27,7 @@ from nysboost.certificates.sampled_norms import (
 )
 from nysboost.features.residual import Residual, relative_error, relative_trace_error
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Floats, floats_on_host
+from nysboost.numerics.arrays import Floats
 from nysboost.numerics.checks import require_count, require_fraction
 
 
@@ -131,7 +131,7 @@ def norm_of_gram(gram: Gram, confidence: float, rng: Generator) -> SampledNorm:
     """Estimate ‖G‖_F² for the certificates of several approximations, in large, fast blocks."""
     return squared_norm_of_gram(
         gram,
-        floats_on_host(gram.diag()),
+        gram.host_diag(),
         pairs=int(GRAM_SHARE * PAIRS),
         delta=_risk_of_an_end(confidence),
         rng=rng,
@@ -167,7 +167,7 @@ def certify(
         return _evaluate_every_entry(residual, confidence, new_rows)
 
     gram = residual.gram
-    g = floats_on_host(gram.diag())
+    g = gram.host_diag()
     delta = _risk_of_an_end(confidence)
 
     # R: the diagonal of all rows and pairs, or pairs and the diagonal of their rows alone
@@ -280,11 +280,13 @@ def _bound_quotient(
     squared_residual = found.squared_norm.interval(of_residual)
     squared_gram = norm.interval(of_gram)
     residual = np.clip(squared_residual, found.least, found.most)
-    gram = np.clip(squared_gram, float(g @ g), trace**2)
+    gram = np.clip(squared_gram, g @ g, trace**2)
 
+    # the lowest and the highest quotient
     low = float(np.sqrt(residual[0] / gram[1]))
     high = float(np.sqrt(residual[1] / gram[0]))
-    rounding = noise * trace / float(np.sqrt(gram[0]))
+    least_norm = float(np.sqrt(gram[0]))
+    rounding = noise * trace / least_norm
     return max(0.0, low - rounding), high + rounding
 
 

@@ -95,8 +95,9 @@ def mean_of_pairs(
     s = len(row_means)
 
     # a mean of a block's row carries the noise of its values, which thus counts twice
-    variances = row_means.var(ddof=1) + column_means.var(ddof=1)
-    of_rows = variances / s
+    variance_of_row = row_means.var(ddof=1)
+    variance_of_column = column_means.var(ddof=1)
+    of_rows = (variance_of_row + variance_of_column) / s
     of_values = squares.var() / squares.size
     variance = max(of_rows - of_values, of_rows / 2)
 

@@ -27,7 +27,7 @@ from nysboost.certificates.certificate_constants import (
     SURELY_HOPELESS,
 )
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Floats, Indices, floats_on_host
+from nysboost.numerics.arrays import Floats, Indices
 from nysboost.numerics.checks import require_fraction
 from nysboost.numerics.tolerances import EPS
 from nysboost.settings import DEFAULT_COMPONENTS
@@ -81,8 +81,9 @@ def within_tolerance(
 
     trials: list[Trial] = []
     norm = None
+    gives_up = limit is None
     while True:
-        c = _next_size(curve, trials, tol, most, give_up=limit is None)
+        c = _next_size(curve, trials, tol, most, give_up=gives_up)
         if c is None:
             break
 
@@ -90,12 +91,13 @@ def within_tolerance(
         before = gram.entries_evaluated
         approximation = fit(c)
         of_fit = gram.entries_evaluated - before
-        entries = max(N_ENTRIES, int(SHARE_OF_FIT * of_fit), ENTRIES_PER_SQUARE * c * c)
+        share_of_fit = int(SHARE_OF_FIT * of_fit)
+        entries = max(N_ENTRIES, share_of_fit, ENTRIES_PER_SQUARE * c * c)
 
         # measure its error; ‖G‖ is shared by all trials
-        every_entry = gram.n * (gram.n + len(approximation.landmarks))
-        sampled = every_entry > entries
-        if norm is None and sampled:
+        row_entries = gram.n + len(approximation.landmarks)
+        is_sampled = gram.n * row_entries > entries
+        if norm is None and is_sampled:
             norm = norm_of_gram(gram, CONFIDENCE, rng)
         residual = approximation._residual(None)
         certificate = certify(residual, CONFIDENCE, entries, rng, norm=norm)
@@ -108,7 +110,8 @@ def within_tolerance(
 
     best = min(trials, key=lambda trial: trial.error)
     needed = curve.through(trials).first_below(tol, SIZES)
-    warnings.warn(_say_failure(best, needed, tol, most), ToleranceWarning, stacklevel=5)
+    reason = _say_failure(best, needed, tol, most)
+    warnings.warn(reason, ToleranceWarning, stacklevel=6)
     return best.approximation
 
 
@@ -154,7 +157,10 @@ def _next_size(
         upper = min(most, GROWTH * too_few or curve.reach)
     between = np.arange(too_few + 1, upper)
     guess = min(upper, curve.first_below(tol, between))
-    if enough is not None and enough <= CLOSE_ENOUGH * max(too_few, guess):
+
+    # which is near enough to what is known
+    nearest = max(too_few, guess)
+    if enough is not None and enough <= CLOSE_ENOUGH * nearest:
         return None
     least = math.ceil(CLOSE_ENOUGH * too_few)
     return min(most, max(int(guess), least))
@@ -193,12 +199,14 @@ class Curve:
         known_c = np.log(sizes)
         known = self.logs[: self.reach]
 
-        # the line through the last half
+        # the line through the last half, for what lies beyond
         half = max(0, self.reach // 2 - 1)
         fall = known[-1] - known[half]
         run = max(known_c[-1] - known_c[half], EPS)
+        slope = fall / run
         beyond = np.maximum(log_c - known_c[-1], 0)
-        found: Floats = np.interp(log_c, known_c, known) + fall / run * beyond
+        within = np.interp(log_c, known_c, known)
+        found: Floats = within + slope * beyond
 
         # rows that are landmarks are exact
         left = np.maximum(1 - c / self.n, EPS)
@@ -213,7 +221,8 @@ class Curve:
         c = np.array([trial.c for trial in rising])
         errors = np.array([trial.error for trial in rising])
         logs = np.log(np.maximum(errors, EPS))
-        return replace(self, added=(np.log(c), logs - self(c)))
+        differences = logs - self(c)
+        return replace(self, added=(np.log(c), differences))
 
     def first_below(self, error: float, candidates: Floats | Indices) -> float:
         """Return the first of increasing numbers of landmarks with at most this error, or ∞."""
@@ -231,7 +240,7 @@ def _sample_curve(gram: Gram, tol: float, rng: Generator) -> Curve:
     for size in CURVE_ROWS:
         count = min(size, gram.n)
         rows = rng.choice(gram.n, size=count, replace=False)
-        G = floats_on_host(gram.block(rows, rows))
+        G = gram.host_block(rows, rows)
         eigenvalues = np.linalg.eigvalsh(G)
 
         # √(Σ_{i>c} λ_i² / Σ λ_i²), from sums of the smallest m, m − 1, …, 1

@@ -77,8 +77,9 @@ def look_at_all_rows(
     blocks: list[Floats] = []
     ratios: list[Floats] = []
     for block in _draw_residuals(residual, a, choice, rng):
+        rows = block.i
         blocks.append(block.B)
-        ratios.append(d[block.i] / a[block.i])
+        ratios.append(d[rows] / a[rows])
 
     # ‖R‖² = Σ R_ii² + Σ_{i≠j} R_ij²
     diagonal = float(d @ d)
@@ -127,20 +128,24 @@ def look_at_some_rows(
     for block in _draw_residuals(residual, g, choice, rng):
         blocks.append(block.B)
         rows += [block.i, block.j]
-        diagonals.append(residual.diagonals(block.F, g[block.i]))
-        diagonals.append(residual.diagonals(block.H, g[block.j]))
+        of_rows = residual.diagonals(block.F, g[block.i])
+        of_columns = residual.diagonals(block.H, g[block.j])
+        diagonals += [of_rows, of_columns]
 
     # R_ii / g_i and a_i / g_i of the rows drawn
     seen = np.concatenate(rows)
-    of_rows = np.concatenate(diagonals, axis=1)
-    ratios, bounds = of_rows / g[seen]
+    of_seen = np.concatenate(diagonals, axis=1)
+    ratios, bounds = of_seen / g[seen]
 
     # a row far from all landmarks has R_ii = k(x, x); larger ratios are known from drawn rows only
     most = max(1.0, float(bounds.max()))
     total = float(g.sum())
+
+    # Σ_{i≠j} R_ij², and Σ R_ii² with R_ii² / g_i of the rows drawn
     off_diagonal = mean_of_pairs(blocks, ratios, most, delta) * total**2
+    squares = g[seen] * ratios**2
     largest_square = float(g.max()) * most**2
-    diagonal = mean_of_rows(g[seen] * ratios**2, largest_square, delta) * total
+    diagonal = mean_of_rows(squares, largest_square, delta) * total
 
     low, high = _interval_of_mean_ratio(ratios, most, delta)
     return Findings(
@@ -287,8 +292,8 @@ def _draw_rows(gram: Gram, weights: Floats, blocks: Blocks, rng: Generator) -> D
 
 def _scale(values: Array, i: Indices, j: Indices, weights: Floats) -> Floats:
     """Return B_ij = values / √(w_i w_j), at most 1, and 0 where both are the same row."""
-    scale = np.sqrt(np.outer(weights[i], weights[j]))
-    ratios = floats_on_host(values) / scale
+    products = np.outer(weights[i], weights[j])
+    ratios = floats_on_host(values) / np.sqrt(products)
     B = np.clip(ratios, -1, 1)
     is_same = i[:, None] == j
     return np.where(is_same, 0.0, B)

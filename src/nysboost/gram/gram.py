@@ -1,4 +1,8 @@
-"""The Gram matrix G: n×n, never formed, evaluated block by block and counted."""
+"""The Gram matrix G: n×n, never formed, evaluated block by block and counted.
+
+Its blocks are k(X, Z) of rows X against landmarks Z. A sample is some of the rows, with a Gram
+matrix of its own.
+"""
 
 from __future__ import annotations
 
@@ -45,20 +49,18 @@ from nysboost.rows.views import DroppedRows
 
 SQUARABLE = 1e140  # values below it and above its inverse can be squared and summed in float64
 
+COMPARED_ROWS = 32
+"""Rows whose kernel values are compared in float32 and float64."""
 
 ALL_ZERO = (
     "The kernel matrix is zero, or too small for floating point, where it was looked at, so there "
     "is nothing to approximate. Check the kernel's parameters and the scale of the data."
 )
 
-
 NOT_FINITE = (
     "The kernel matrix contains NaN or infinity, though the data do not. "
     "Scale the data down, or check the kernel's parameters."
 )
-
-COMPARED_ROWS = 32
-"""Rows whose kernel values are compared in float32 and float64."""
 
 
 class EntryCounter:
@@ -261,15 +263,17 @@ class Gram(ABC):
 
     def forget_rows(self) -> Self:
         """Return this Gram without its data, to be saved beside the landmarks."""
+        rows = self.rows
         forgotten = copy.copy(self)
-        forgotten.rows = DroppedRows(self.rows.n, self.rows.n_features)
+        forgotten.rows = DroppedRows(rows.n, rows.n_features)
         return forgotten
 
     # Values
 
     def against(self, landmarks: Landmarks, template: Array) -> Evaluator:
         """Return x ↦ k(x, Z) for rows like `template`, counted, with what depends on Z prepared."""
-        return self.counter.counted(landmarks.evaluator(self.kernel, template))
+        evaluator = landmarks.evaluator(self.kernel, template)
+        return self.counter.counted(evaluator)
 
     def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
         """Return k(X, Z) for any rows X, seen in fitting or not, shape (len(X), m)."""
@@ -277,7 +281,8 @@ class Gram(ABC):
 
     def cross(self, rows: Selection, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
-        return self.evaluate(self.take(rows, landmarks), landmarks)
+        X = self.take(rows, landmarks)
+        return self.evaluate(X, landmarks)
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
@@ -298,7 +303,8 @@ class Gram(ABC):
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = k(Z, Z), shape (m, m)."""
         if landmarks.points is None:
-            return self.block(landmarks.columns, landmarks.columns)
+            J = landmarks.columns
+            return self.block(J, J)
         return self.evaluate(landmarks.Z, landmarks)
 
     def times(self, V: Array, rows: Indices | None = None) -> Array:
@@ -323,9 +329,14 @@ class Gram(ABC):
 
     def tile_width(self, K: int) -> int:
         """Return columns of a tile that fits in memory, with rows and K features of both sides."""
-        # values and their differences, with rows and features of both sides
-        numbers = 4 * TILE_ROWS + 3 * K + 3 * self.rows.n_features
-        column_bytes = 8 * numbers
+        # values and their differences
+        of_values = 4 * TILE_ROWS
+
+        # rows and features of both sides
+        d = self.rows.n_features
+        of_rows = 3 * (d + K)
+
+        column_bytes = 8 * (of_values + of_rows)
         fitting = self.budget.bytes // column_bytes
         return max(1, min(TILE_COLS, fitting))
 
@@ -348,15 +359,19 @@ class KernelGram(Gram):
     def diag(self, rows: Selection | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""
         if rows is not None:
-            return self.kernel.diag(self.rows.take(rows))
+            X = self.rows.take(rows)
+            return self.kernel.diag(X)
 
-        task = BlockTask("diagonal", _diagonal, self.kernel, scan_size(self.rows))
+        # all of them in one pass
+        size = scan_size(self.rows)
+        task = BlockTask("diagonal", _diagonal, self.kernel, size)
         column = gather(self.rows.map(task, 1))
         return column[:, 0]
 
     def restrict(self, indices: Indices) -> KernelGram:
         """Return the Gram matrix of the rows at `indices`, which are read once."""
-        return self.with_rows(ArrayRows(self.rows.take(indices)))
+        X = self.rows.take(indices)
+        return self.with_rows(ArrayRows(X))
 
     def in_float32(self) -> KernelGram:
         """Return G in float32 where its values stay the same but for rounding, else G itself.
@@ -367,19 +382,21 @@ class KernelGram(Gram):
         if is_sparse(X) or self.eps > EPS:
             return self
 
-        xp = namespace(X)
-        # the values of evenly spread rows, in both precisions
+        # evenly spread rows
         step = max(1, self.n // COMPARED_ROWS)
         spread = np.arange(0, self.n, step)
 
+        # their values in both precisions
+        xp = namespace(X)
         with np.errstate(all="ignore"):
-            rounded = self.with_rows(ArrayRows(xp.astype(X, xp.float32)))
+            coarse_rows = ArrayRows(xp.astype(X, xp.float32))
+            in_float32 = self.with_rows(coarse_rows)
+            coarse = in_float64(in_float32.block(spread, spread))
             exact = self.block(spread, spread)
-            coarse = in_float64(rounded.block(spread, spread))
             largest_error = max_abs(exact - coarse)
 
         if largest_error <= ALIKE * max_abs(exact):
-            return rounded
+            return in_float32
         return self
 
 
@@ -426,14 +443,16 @@ class Sample:
     @cached_property
     def single(self) -> Array:
         """The matrix in float32, where that holds it: values and products take half of the time."""
-        if "matrix" in self.__dict__:  # evaluated already
+        is_evaluated = "matrix" in self.__dict__
+        if is_evaluated:
             G = self.matrix
         else:
             G = self.gram.in_float32().whole()
-        xp = namespace(G)
 
         # far from float32's smallest and largest numbers products neither vanish nor overflow
-        largest = float(xp.max(xp.linalg.diagonal(G)))
+        xp = namespace(G)
+        diagonal = xp.linalg.diagonal(G)
+        largest = float(xp.max(diagonal))
         if 1e-20 < largest < 1e20:
             return xp.astype(G, xp.float32, copy=False)
         return self.matrix
@@ -442,23 +461,27 @@ class Sample:
         """Return landmarks of the whole matrix as landmarks of the sample, which has their rows."""
         if landmarks.indices is None:
             return landmarks
-        return replace(landmarks, indices=self.positions(landmarks.indices))
+        places = self.positions(landmarks.indices)
+        return replace(landmarks, indices=places)
 
     def lift_to_rows(self, landmarks: Landmarks) -> Landmarks:
         """Return landmarks of the sample as landmarks of the whole matrix."""
         if landmarks.indices is None:
             return landmarks  # points are the same everywhere
-        first_rows = len(self) == self.indices[-1] + 1
-        if first_rows:
-            return landmarks  # positions in the sample are those in the whole
-        return replace(landmarks, indices=self.indices[landmarks.indices])
+
+        # of the first rows, positions in the sample are those in the whole
+        are_first_rows = len(self) == self.indices[-1] + 1
+        if are_first_rows:
+            return landmarks
+        row_numbers = self.indices[landmarks.indices]
+        return replace(landmarks, indices=row_numbers)
 
 
 def take_sample(gram: Gram, size: int, rng: np.random.Generator) -> Sample:
     """Return all rows or, where there are more than `size`, a uniform sample of them."""
-    if gram.n <= size:
-        return Sample.of(gram, np.arange(gram.n))
-    chosen = rng.choice(gram.n, size=size, replace=False)
+    chosen = np.arange(gram.n)
+    if gram.n > size:
+        chosen = rng.choice(gram.n, size=size, replace=False)
     return Sample.of(gram, chosen)
 
 
@@ -482,8 +505,10 @@ def make_gram(
 
         return make_precomputed(X, budget, params, corrupted=corrupted)
 
+    # the kernel's parameters become numbers, some of which are read off the rows
     rows = scan_rows(X)
-    resolved = make_kernel(kernel, **params).resolve(rows)
+    made = make_kernel(kernel, **params)
+    resolved = made.resolve(rows)
     return probe(KernelGram(rows, resolved, budget))
 
 
@@ -528,9 +553,10 @@ def given_landmarks(gram: Gram, landmarks: Given) -> Landmarks:
 
 def probe(gram: Gram) -> Gram:
     """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
+    # a principal submatrix of evenly spread rows, which is no cost of a method's
     spread = spaced_indices(gram.n, PROBE_ROWS)
     W = Sample.of(gram, spread).matrix
-    gram.counter.count = 0  # the probe is the same for every method
+    gram.counter.count = 0
 
     xp = namespace(W)
     if not bool(xp.all(xp.isfinite(W))):

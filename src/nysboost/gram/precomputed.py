@@ -37,9 +37,13 @@ class PrecomputedGram(Gram):
     """
 
     def __init__(
-        self, rows: Rows, budget: Budget | None = None, counter: EntryCounter | None = None
+        self,
+        rows: Rows,
+        budget: Budget | None = None,
+        counter: EntryCounter | None = None,
     ) -> None:
-        super().__init__(rows, Columns(rows.n), budget, counter)
+        kernel = Columns(rows.n)
+        super().__init__(rows, kernel, budget, counter)
 
     def with_rows(self, rows: Rows) -> PrecomputedGram:
         """Return another matrix of kernel values, counted together with this one."""
@@ -68,7 +72,8 @@ class PrecomputedGram(Gram):
 
     def restrict(self, indices: Indices) -> PrecomputedGram:
         """Return G[S, S], copied into memory: s² values, however large n is."""
-        return self.with_rows(ArrayRows(self._entries(indices, indices)))
+        block = self._entries(indices, indices)
+        return self.with_rows(ArrayRows(block))
 
     @property
     def _matrix(self) -> Array:
@@ -92,7 +97,11 @@ class PrecomputedGram(Gram):
 
 
 def make_precomputed(
-    G: Given, budget: Budget | None, params: Mapping[str, object], *, corrupted: bool
+    G: Given,
+    budget: Budget | None,
+    params: Mapping[str, object],
+    *,
+    corrupted: bool,
 ) -> Gram:
     """Return a matrix of kernel values as a Gram matrix, checked unless it is corrupted."""
     given = [name for name, value in params.items() if value is not None]
@@ -120,7 +129,6 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
         )
 
     G = rows.data
-
     if rows.n != rows.n_features:
         raise ValueError(
             f"A precomputed kernel matrix is square, but shape {tuple(G.shape)} was given. "

@@ -107,8 +107,9 @@ def like(values: Numbers, reference: Array, dtype: DType = None) -> Array:
     """Return `values` in the namespace, on the device and in the dtype of `reference`."""
     if type(values) is np.ndarray is type(reference):  # ten times faster
         return values.astype(dtype or reference.dtype, copy=False)
+
+    # PyTorch takes no negative strides; a number would become a vector of one
     if isinstance(values, np.ndarray) and not is_numpy(reference):
-        # PyTorch takes no negative strides; a number would become a vector of one
         values = np.ascontiguousarray(values).reshape(values.shape)
     return namespace(reference).asarray(values, **_kind(reference, dtype))
 
@@ -284,11 +285,13 @@ def free_bytes(array: Array) -> int:
     if compat.is_torch_array(array):
         import torch
 
-        return int(torch.cuda.mem_get_info(array.device)[0])
+        free, _ = torch.cuda.mem_get_info(array.device)
+        return int(free)
 
     import cupy  # type: ignore[import-not-found]
 
-    return int(cupy.cuda.runtime.memGetInfo()[0])
+    free, _ = cupy.cuda.runtime.memGetInfo()
+    return int(free)
 
 
 # Values that are computed when they are asked for
@@ -359,7 +362,8 @@ def slices(start: int, stop: int, size: int) -> Iterator[slice]:
 
 def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
     """Cut range(n) into slices of which each takes about `budget` bytes."""
-    size = max(1, budget // max(1, row_bytes))
+    rows = budget // max(1, row_bytes)
+    size = max(1, rows)
 
     # whole multiples of 64 rows keep matrix products on their fast path
     whole = size // 64 * 64

@@ -105,10 +105,14 @@ def positions(rows: Given, n: int, name: str = "rows") -> Indices:
             f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
             f"{given.shape} and dtype {given.dtype} was given."
         )
+
+    # a mask
     if given.dtype == bool:
         if len(given) != n:
             raise ValueError(f"{name} is a mask of length {len(given)}, but there are {n} rows.")
         return np.flatnonzero(given)
+
+    # row numbers
 
     is_outside = (given < -n) | (given >= n)
     outside = given[is_outside]

@@ -41,6 +41,7 @@ def descend(
     gained_before = math.inf
 
     for _ in range(max_iter):
+        # the change of the value if it were linear
         promised = step * float(_dot(direction, gradient))
         if not promised < -NOTHING:
             break
@@ -58,15 +59,16 @@ def descend(
         if along > NOTHING * -promised:
             pairs.append((moved, bend, 1 / along))
 
+        # the step is made
         gained = value - next_value
         x = x + moved
         value = next_value
         gradient = next_gradient
-
         if max(gained, gained_before) < worth:
             break
         gained_before = gained
 
+        # the next direction is −H g, whose step is 1
         direction = -_inverse_hessian_times(pairs, gradient)
         if pairs:
             step = 1.0

@@ -80,6 +80,8 @@ def all_finite(values: Array) -> bool:
         total = xp.sum(values)
         if bool(xp.isfinite(total)):
             return True
+
+        # a sum may also overflow
         return bool(xp.all(xp.isfinite(values)))
 
 
@@ -99,8 +101,9 @@ def triangular_factor(*blocks: Array) -> Floats:
 
 def triangular_inverse(L: Array) -> Array:
     """Return L⁻¹ of a lower triangular matrix."""
+    # other libraries, some of which have what the standard does not
     xp = namespace(L)
-    solve = getattr(xp.linalg, "solve_triangular", None)  # which the standard does not have
+    solve = getattr(xp.linalg, "solve_triangular", None)
     if solve is not None:
         unit = identity(L.shape[0], L)
         found: Array = solve(L, unit, upper=False)
@@ -277,8 +280,11 @@ def norms(A: Array, axis: int | None = None) -> Array:
             found = xp.sqrt(flat @ flat)
         else:
             found = xp.linalg.vector_norm(A, axis=axis)
-        in_range = (found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE)
-        if bool(xp.all(in_range)):
+
+        # unless squares left the range of float64
+        is_large = found > SQUARES_IN_RANGE
+        is_small = found < 1 / SQUARES_IN_RANGE
+        if bool(xp.all(is_large & is_small)):
             return found
 
     # in units of the largest entry; an array without entries has the norm 0

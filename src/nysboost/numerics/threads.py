@@ -49,14 +49,17 @@ def mark_worker_thread() -> None:
 def usable_threads(budget: Budget) -> int:
     """Return how many threads a pass may use, by the user's own settings."""
     # the settings of BLAS outside our own limits
+    limits = []
     with _lock:
-        limits = []
         for i, (get, _) in enumerate(_libraries()):
-            before, _ = _changed.get(i) or (get(), 0)
+            before = get()
+            if i in _changed:
+                before, _ = _changed[i]
             limits.append(before)
     if not limits:
         limits = [1]
 
+    # the user's limit, and that of the thread
     for most in (budget.threads, _local.__dict__.get("most")):
         if most is not None:
             limits.append(most)
@@ -146,11 +149,14 @@ def _apply_limit() -> None:
         if limit is not None:
             wanted = min(before, limit)
 
-        if now == ours != wanted:
+        # what is now is ours, unless others have changed it since
+        if now == ours and now != wanted:
             change(wanted)
             ours = wanted
+
+        # to be restored when the last context is left
         if limit is not None and ours != before:
-            _changed[i] = before, ours
+            _changed[i] = (before, ours)
 
     if _limit() != limit:  # a context was collected meanwhile
         _apply_limit()
