@@ -230,3 +230,17 @@ def test_models_of_all_rows_are_trusted_more_than_those_of_the_folds():
     whole, folds = (calibrate_distribution(fitted, gaps, share) for share in (1.0, 0.8))
     ratio = folds.without_gaps(np.ones((1, 1))) / whole.without_gaps(np.ones((1, 1)))
     assert ratio[0, 0] == pytest.approx(0.8**0.25)
+
+
+def test_intervals_follow_noise_that_differs_between_dense_and_sparse_rows():
+    """Predicted means are the same on both sides, predicted standard deviations are not."""
+    rng = np.random.default_rng(0)
+    dense = rng.random(1200) < 0.7
+    X = np.where(dense[:, None], rng.uniform(-1, 0, (1200, 2)), rng.uniform(0, 6, (1200, 2)))
+    noise = np.where(dense, 0.02, 0.5) * rng.standard_normal(1200)
+    y = np.sin(4 * X[:, 0]) + noise
+    model = nb.NystroemRegressor(30, random_state=0).fit(X[:800], y[:800])
+    low, high = model.predict_interval(X[800:], 0.9)
+    inside = (low <= y[800:]) & (y[800:] <= high)
+    for side in (dense[800:], ~dense[800:]):
+        assert 0.8 < inside[side].mean() < 0.99

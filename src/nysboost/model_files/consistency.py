@@ -151,7 +151,7 @@ def check_variance_scale(scale: VarianceScale) -> None:
 
 def check_shape(shape: ResidualShape) -> None:
     """Check that quantiles of residuals are known at each level."""
-    expected = (*shape_of(shape.means, 1), len(NORMAL_SCORES))
+    expected = (*shape_of(shape.levels, 1), len(NORMAL_SCORES))
     require(shape_of(shape.values, 2) == expected, "levels and quantiles of residuals")
 
 
