@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -37,12 +37,24 @@ COLOURS = {
     "scikit-learn's Nystroem": "#33BBEE",
 }  # fmt: skip
 """Paul Tol's colours: of families, of the paper's choices of weights, of learners."""
+GREY = "#777777"
 MARKS = "os^Dxv+<>"
 STYLE = {
     "axes.axisbelow": True, "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False,
     "axes.spines.right": False, "text.parse_math": False,
 }  # fmt: skip
-DASHES = ("solid", (0, (3, 1.5)), (0, (1, 1.5)), (0, (4.5, 2)))
+Dashes: TypeAlias = str | tuple[float, tuple[float, ...]]
+"""How matplotlib names a line's dashes: by a word, or where they begin and how long they are."""
+
+DASHES: tuple[Dashes, ...] = ("solid", (0, (3, 1.5)), (0, (1, 1.5)), (0, (4.5, 2)))
+
+
+class Look(TypedDict):
+    """How matplotlib draws a line."""
+
+    color: str
+    marker: str
+    linestyle: Dashes
 
 
 def find_family(name: str) -> str:
@@ -53,7 +65,7 @@ def find_family(name: str) -> str:
     return ""
 
 
-def find_style(name: str) -> dict[str, Any]:
+def find_style(name: str) -> Look:
     """Return how matplotlib draws a method or learner, by its name alone.
 
     A family shares a colour, and each of its members has a mark.
@@ -73,7 +85,7 @@ def find_style(name: str) -> dict[str, Any]:
         members = [group, name]
     place = members.index(name)
     return {
-        "color": COLOURS.get(group, "#777777"),
+        "color": COLOURS.get(group, GREY),
         "marker": MARKS[place % len(MARKS)],
         "linestyle": DASHES[place % len(DASHES)],
     }
@@ -112,9 +124,12 @@ class CurvePlot:
 
     def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
-        axes.set_xlabel(self.x)
         # in two lines nothing is cut; fonts of a browser may be higher than those of the layout
-        axes.set_ylabel(self.y.replace(" (", "\n("), linespacing=1.4)
+        label = self.y.replace(" (", "\n(")
+        axes.set_xlabel(self.x)
+        axes.set_ylabel(label, linespacing=1.4)
+
+        # a line for each curve, or a mark for a point
         for curve in self.curves:
             style = find_style(curve.name)
             if len(curve.x) == 1:
@@ -122,6 +137,7 @@ class CurvePlot:
             axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **style)
             self._draw_band(axes, curve, style["color"])
 
+        # axes for the values of all curves
         if self.curves:
             x = np.concatenate([curve.x for curve in self.curves])
             y = np.concatenate([curve.y for curve in self.curves])
@@ -133,13 +149,19 @@ class CurvePlot:
         mean = np.asarray(curve.y)
         error = np.asarray(curve.error, dtype=float)
         if np.isfinite(error).all():
-            axes.fill_between(
-                curve.x, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0
-            )
+            low = mean - error
+            high = mean + error
+            axes.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
 def chart_curves(
-    title: str, x: str, y: str, curves: Sequence[Curve], *, log: str = "y", file: str = ""
+    title: str,
+    x: str,
+    y: str,
+    curves: Sequence[Curve],
+    *,
+    log: str = "y",
+    file: str = "",
 ) -> Chart:
     """Chart curves; the axes in `log` are logarithmic if their values spread by over 8×."""
     return Chart(title, CurvePlot(x, y, curves, log), file)
@@ -155,14 +177,16 @@ class BarPlot:
     def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
         names = [str(name) for name in self.values]
-        axes.barh(names, list(self.values.values()), height=0.6, color=COLOURS["NysBoost"])
+        lengths = list(self.values.values())
+        axes.barh(names, lengths, height=0.6, color=COLOURS["NysBoost"])
         axes.set(xlabel=self.label)
         axes.invert_yaxis()
 
 
 def chart_bars(title: str, label: str, values: Mapping[str | float, float]) -> Chart:
     """Chart a bar for each name, the first on top."""
-    return Chart(title, BarPlot(label, values), height=0.8 + 0.26 * len(values))
+    height = 0.8 + 0.26 * len(values)
+    return Chart(title, BarPlot(label, values), height=height)
 
 
 def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Numbers) -> None:
@@ -172,10 +196,13 @@ def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Numbers) -> Non
     shown = np.asarray(values, dtype=np.float64)
     shown = shown[np.isfinite(shown)]
 
-    if logarithmic and shown.size and 0 < 8 * shown.min() < shown.max():
+    # a logarithmic axis; labels in each power of ten, the fewer the wider it reaches
+    least = shown.min(initial=np.inf)
+    largest = shown.max(initial=0.0)
+    if logarithmic and 0 < 8 * least < largest:
         axes.set(**{f"{name}scale": "log"})
         steps = [1.0, 2.0, 5.0]
-        if shown.max() > 100 * shown.min():
+        if largest > 100 * least:
             steps = [1.0]
         axis.set_major_locator(ticker.LogLocator(subs=steps))
         axis.set_major_formatter("{x:g}")
@@ -192,6 +219,7 @@ def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Numbers) -> Non
 @contextmanager
 def _make_figure(chart: Chart, width: float, height: float, **style: object) -> Iterator[Figure]:
     """Give a chart as a figure of matplotlib, inside its style: $ in a name begins no formula."""
+    # inside the look of all charts
     figures = import_optional("matplotlib.figure")
     with (
         import_optional("matplotlib").rc_context(STYLE | style),
@@ -202,15 +230,16 @@ def _make_figure(chart: Chart, width: float, height: float, **style: object) -> 
         axes = figure.add_subplot()
         chart.draw(axes)
 
-        # One legend below, in place of that of the axes
+        # one legend below, in place of that of the axes
         legend = axes.get_legend()
         if legend is not None:
             legend.remove()
         handles, names = axes.get_legend_handles_labels()
+        longest = max(map(len, names), default=0)
+        columns = 2
+        if longest < 16:
+            columns = 3
         if len(names) > 1:
-            columns = 2
-            if max(map(len, names)) < 16:
-                columns = 3
             figure.legend(handles, names, loc="outside lower left", ncols=columns, frameon=False)
         yield figure
 
@@ -232,17 +261,18 @@ def render(chart: Chart) -> str:
     with _make_figure(chart, 4.6, chart.height, **style) as figure:
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
 
-    # What a page needs of it: no metadata, no ids, the colour of its text
+    # what a page needs of it: no metadata, no ids, which several charts would share, its colour
     svg = METADATA.sub("", text.getvalue())
-    svg = GROUP_ID.sub("<g", svg)  # ids are not unique in a page of several charts
+    svg = GROUP_ID.sub("<g", svg)
     svg = svg.replace(BLACK, "currentColor")
 
-    # A beginning of our own, whose size is that of its place in the page
+    # a beginning of our own, whose size is that of its place in the page
     head = HEAD.match(svg)
     if head is None:
         raise ValueError("matplotlib wrote no SVG.")
     label = html.escape(chart.title)
-    return f'<svg {head["box"]} role="img" aria-label="{label}">' + svg[head.end() :]
+    body = svg[head.end() :]
+    return f'<svg {head["box"]} role="img" aria-label="{label}">{body}'
 
 
 def save(chart: Chart, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ MOST_CLASSES = 4
 """Classes whose probability is drawn."""
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-Days: TypeAlias = NDArray[Any]
+Days: TypeAlias = NDArray[np.datetime64]
 """Dates in microseconds."""
 
 
@@ -65,12 +65,15 @@ def find_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
 def _predict(model: Model, table: pa.Table) -> Floats:
     """Return the mean prediction over the rows, or the mean probability of each class."""
     if hasattr(model, "classes_"):
-        return np.asarray(model.predict_proba(table).mean(axis=0))
-    return np.array([model.predict(table).mean()])
+        probabilities = model.predict_proba(table)
+        return np.asarray(probabilities.mean(axis=0))
+    predictions = model.predict(table)
+    return np.array([predictions.mean()])
 
 
 def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
     """Return the effect of some of the values that a column has, none of one without values."""
+    # a row with each of the values
     column = table.column(name)
     place = table.column_names.index(name)
     cells = column.to_pylist()
@@ -79,17 +82,17 @@ def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
     if not different:
         return []
 
-    # Some values, evenly spaced among those that there are
+    # some values, evenly spaced among those that there are
     last = len(different) - 1
-    chosen = np.unique(np.linspace(0, last, MOST_VALUES).round().astype(int))
+    chosen = np.linspace(0, last, MOST_VALUES).round().astype(int)
     values = []
     means = []
-    for i in chosen:
+    for i in np.unique(chosen):
         value = different[i]
 
-        # The column has this value in every row
-        everywhere = column.take(np.full(len(table), row_of[value]))
-        changed = table.set_column(place, name, everywhere)
+        # the column has this value in every row
+        same_row = np.full(len(table), row_of[value])
+        changed = table.set_column(place, name, column.take(same_row))
         means.append(_predict(model, changed))
         if not isinstance(value, int | float):
             value = str(value)
@@ -113,17 +116,21 @@ def _date_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
 
     effects = []
     for part in DATE_PARTS:
+        # the hours, weekdays or months that there are
         present = np.unique(part.find(known)).tolist()
         if len(present) < 2:
             continue
 
+        # every row is moved to each of them
         means = []
         for value in present:
             moved = pa.array(part.move(stamps, value))
             changed = table.set_column(place, name, moved.cast(column.type))
             means.append(_predict(model, changed))
+
+        title = f"{name}, {part.name}"
         values = [part.label(value) for value in present]
-        effects.append(Effect(f"{name}, {part.name}", values, np.array(means), len(values)))
+        effects.append(Effect(title, values, np.array(means), len(values)))
     return effects
 
 
@@ -139,16 +146,20 @@ class DatePart:
 
 def _hours(stamps: Days) -> NDArray[np.int64]:
     since_midnight = stamps - stamps.astype("datetime64[D]")
-    return np.asarray(since_midnight.astype("timedelta64[h]").astype(np.int64))
+    hours = since_midnight.astype("timedelta64[h]")
+    return np.asarray(hours.astype(np.int64))
 
 
 def _weekdays(stamps: Days) -> NDArray[np.int64]:
+    # 1970 began on a Thursday; Monday is 0
     days = stamps.astype("datetime64[D]").astype(np.int64)
-    return np.asarray((days + 3) % 7)  # 1970 began on a Thursday; Monday is 0
+    return np.asarray((days + 3) % 7)
 
 
 def _months(stamps: Days) -> NDArray[np.int64]:
-    return np.asarray(stamps.astype("datetime64[M]").astype(np.int64) % 12 + 1)
+    # of all months since January 1970
+    months = stamps.astype("datetime64[M]").astype(np.int64)
+    return np.asarray(months % 12 + 1)
 
 
 def _move_to_hour(stamps: Days, hour: int) -> Days:
@@ -164,9 +175,10 @@ def _move_to_weekday(stamps: Days, weekday: int) -> Days:
 def _move_to_month(stamps: Days, month: int) -> Days:
     """Move dates within their year, to the same distance from the month's first day."""
     begins = stamps.astype("datetime64[M]")
+    since = stamps - begins.astype("datetime64[us]")
+
     change = month - _months(stamps)
     moved = begins + change.astype("timedelta64[M]")
-    since = stamps - begins.astype("datetime64[us]")
     return np.asarray(moved.astype("datetime64[us]") + since)
 
 

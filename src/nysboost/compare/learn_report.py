@@ -41,6 +41,8 @@ EFFECTS = 4
 """Columns whose effect is drawn."""
 LABELS = 10
 """Labels of a confusion matrix."""
+LABEL_WIDTH = 36
+"""Letters in a line of an axis's label."""
 ALONE = 0.95
 """Share of the importance from which one column is named: it may be written down afterwards."""
 FEATURES = (
@@ -63,17 +65,25 @@ def make_page(
     settings: Mapping[str, object] | None = None,
 ) -> Page:
     """Return the report of a comparison; `first` is None, if it was stopped before ours."""
-    records = [_as_record(outcome) for outcome in outcomes]
+    # a point for each learner; a constant takes no time
     shown = [outcome for outcome in outcomes if outcome.name != CONSTANT]
     timed = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
     charts = []
     if timed:
-        charts = [
-            chart_curves(
-                "Error against time", "seconds to fit", problem.measure, timed, log="xy", file=CHART
-            )
-        ]
-    sections = [Section("Learners", charts=charts, tables=[_make_table(problem, records)])]
+        chart = chart_curves(
+            "Error against time",
+            "seconds to fit",
+            problem.measure,
+            timed,
+            log="xy",
+            file=CHART,
+        )
+        charts.append(chart)
+
+    # learners, then what ours makes of the first fold
+    records = [_as_record(outcome) for outcome in outcomes]
+    table = _make_table(problem, outcomes)
+    sections = [Section("Learners", charts=charts, tables=[table])]
     if first is not None:
         sections.append(_show_predictions(problem, first))
         sections.append(_show_features(problem, first))
@@ -102,8 +112,9 @@ def _as_record(outcome: Outcome) -> Record:
     }
 
 
-def _make_table(problem: Problem, records: Sequence[Record]) -> Table:
+def _make_table(problem: Problem, outcomes: Sequence[Outcome]) -> Table:
     """Return the table of learners; the better of ours is marked."""
+    # errors of the task
     columns = {
         "learner": "learner",
         "RMSE": "error",
@@ -121,8 +132,11 @@ def _make_table(problem: Problem, records: Sequence[Record]) -> Table:
         "seconds to fit": "fit_seconds",
         "seconds to predict": "predict_seconds",
     }
-    ours = [record["learner"] for record in records if is_ours(record["learner"])][:1]
-    return Table.of("Learners, smallest error first", columns, records, note=NOTE, marked=ours)
+
+    title = "Learners, smallest error first"
+    records = [_as_record(outcome) for outcome in outcomes]
+    ours = [outcome.name for outcome in outcomes if is_ours(outcome.name)]
+    return Table.of(title, columns, records, note=NOTE, marked=ours[:1])
 
 
 def _show_predictions(problem: Problem, first: FirstFold) -> Section:
@@ -132,13 +146,17 @@ def _show_predictions(problem: Problem, first: FirstFold) -> Section:
     said = [f"Of {OURS}, on the test rows of the first fold."]
     if problem.classify:
         claimed = model.predict_proba(table).max(axis=1)
-        charts = [Chart("Calibration of probabilities", CalibrationPlot(predicted == y, claimed))]
+        calibration = CalibrationPlot(predicted == y, claimed)
+        charts = [Chart("Calibration of probabilities", calibration)]
         return Section("Predictions", said, charts, [_make_confusion_table(y, predicted)])
 
-    std = model.predict(table, return_std=True)[1]
+    # values, residuals, and how wide the intervals are
+    values = ScatterPlot(predicted, y, "true", 1)
+    residuals = ScatterPlot(predicted, y - predicted, "true − predicted", 0)
+    _, std = model.predict(table, return_std=True)
     charts = [
-        Chart("True against predicted values", ScatterPlot(predicted, y, "true", 1)),
-        Chart("Residuals", ScatterPlot(predicted, y - predicted, "true − predicted", 0)),
+        Chart("True against predicted values", values),
+        Chart("Residuals", residuals),
         Chart("Calibration of intervals", CoveragePlot(y, predicted, std)),
     ]
     return Section("Predictions", said, charts)
@@ -154,7 +172,12 @@ class CalibrationPlot:
     def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
         CalibrationDisplay.from_predictions(
-            self.right, self.claimed, ax=axes, n_bins=10, strategy="quantile", name=OURS
+            self.right,
+            self.claimed,
+            ax=axes,
+            n_bins=10,
+            strategy="quantile",
+            name=OURS,
         )
         axes.set(xlabel="probability of the predicted label", ylabel="share that was right")
 
@@ -170,6 +193,7 @@ class ScatterPlot:
 
     def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
+        # some of the values
         some = spaced_indices(len(self.values), EXAMINED)
         axes.plot(
             self.predicted[some],
@@ -179,10 +203,16 @@ class ScatterPlot:
             alpha=0.5,
             color=COLOURS[OURS],
         )
-        ends = np.array([self.predicted.min(), self.predicted.max()])
-        axes.plot(ends, self.slope * ends, "--", color=BLACK, linewidth=1)
+
+        # the line on which they should lie
+        least = self.predicted.min()
+        largest = self.predicted.max()
+        line = [self.slope * least, self.slope * largest]
+        axes.plot([least, largest], line, "--", color=BLACK, linewidth=1)
+
+        # long numbers would touch on a phone
         axes.set(xlabel="predicted", ylabel=self.label)
-        axes.locator_params("x", nbins=6)  # long numbers would touch on a phone
+        axes.locator_params("x", nbins=6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,24 +230,28 @@ class CoveragePlot:
 
 def _show_features(problem: Problem, first: FirstFold) -> Section:
     """Return the importance of the columns, and the effects of those that matter most."""
+    # importances, the largest first
     model, table, _ = first
     shares = dict(zip(table.column_names, model.feature_importances_, strict=True))
     names = sorted(shares, key=lambda name: -shares[name])
     most = {name: shares[name] for name in names[:SHOWN]}
     charts = [chart_bars("Importance", "share of the total increase in error", most)]
 
-    # Effects of the most important, over some of the rows
+    # effects of the most important, over some of the rows
     rng = np.random.default_rng(problem.seed)
-    examined = np.sort(rng.permutation(len(table))[:EXAMINED])
-    rows = table.take(examined)
+    shuffled = rng.permutation(len(table))
+    rows = table.take(np.sort(shuffled[:EXAMINED]))
     for name in names[:EFFECTS]:
         effects = find_effects(model, rows, name)
         charts += [_chart_effect(problem, model, effect) for effect in effects]
 
+    # a column that says it all may not be known in time
     sentences = [FEATURES]
-    if shares[names[0]] > ALONE and len(names) > 1:
+    leading = names[0]
+    share = shares[leading]
+    if share > ALONE and len(names) > 1:
         sentences.append(
-            f"{names[0]} alone has {shares[names[0]]:.0%} of the importance. Check that it is "
+            f"{leading} alone has {share:.0%} of the importance. Check that it is "
             f"known when {problem.target} is predicted: a column that is written down afterwards "
             "predicts well here and is missing later."
         )
@@ -226,24 +260,33 @@ def _show_features(problem: Problem, first: FirstFold) -> Section:
 
 def _chart_effect(problem: Problem, model: Model, effect: Effect) -> Chart:
     """Return the chart of an effect: a curve of numbers, or bars of names."""
-    if not problem.classify:
-        label = f"mean predicted {problem.target}"
-        outputs = {OURS: effect.means[:, 0]}
-    else:
+    # the mean prediction, or the probabilities of some classes
+    if problem.classify:
         label = f"mean probability of {problem.target}"
         outputs = _probabilities_to_draw(model, effect)
-        if len(outputs) == 1:
-            label += f" = {next(iter(outputs))}"
-    label = textwrap.fill(label, 36)  # longer lines would be cut off
+    else:
+        label = f"mean predicted {problem.target}"
+        outputs = {OURS: effect.means[:, 0]}
+    first, means = next(iter(outputs.items()))
+    if problem.classify and len(outputs) == 1:
+        label = f"{label} = {first}"
 
+    # numbers: a curve for each of them
     if effect.ordered:
         numbers = np.asarray(effect.values, dtype=np.float64)
-        curves = [Curve(name, numbers, means) for name, means in outputs.items()]
-        return chart_curves(effect.title, effect.column, label, curves, log="")
-    name, means = next(iter(outputs.items()))
+        curves = [Curve(name, numbers, of_output) for name, of_output in outputs.items()]
+        return chart_curves(effect.title, effect.column, _wrap(label), curves, log="")
+
+    # names: bars of the first alone
     if len(outputs) > 1:
-        label = textwrap.fill(f"{label.replace(chr(10), ' ')} = {name}, the most frequent", 36)
-    return chart_bars(effect.title, label, dict(zip(effect.values, means, strict=True)))
+        label = f"{label} = {first}, the most frequent"
+    lengths = dict(zip(effect.values, means, strict=True))
+    return chart_bars(effect.title, _wrap(label), lengths)
+
+
+def _wrap(label: str) -> str:
+    """Return the label of an axis in lines that are not cut off."""
+    return textwrap.fill(label, LABEL_WIDTH)
 
 
 def _probabilities_to_draw(model: Model, effect: Effect) -> dict[str, Floats]:
@@ -265,6 +308,8 @@ def _make_confusion_table(y: Targets, predicted: Targets) -> Table:
     shown = labels[np.sort(most_frequent)]
     matrix = confusion_matrix(y, predicted, labels=shown)
     rows = []
-    for label, row in zip(shown, matrix, strict=True):
-        rows.append([str(label), *map(str, row)])
-    return Table("True labels (rows) and predicted ones (columns)", ["", *map(str, shown)], rows)
+    for label, counts_of_label in zip(shown, matrix, strict=True):
+        rows.append([str(label), *map(str, counts_of_label)])
+
+    head = ["", *map(str, shown)]
+    return Table("True labels (rows) and predicted ones (columns)", head, rows)

@@ -7,20 +7,22 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.metrics import log_loss, root_mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 from threadpoolctl import threadpool_limits
 
 from nysboost.compare import peers
-from nysboost.compare.outcomes import Measures, Outcome, run_rounds, standard_error
+from nysboost.compare.outcomes import Measures, Outcome, Round, run_rounds, standard_error
 from nysboost.compare.page import format_number
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.search.data import uses_folds
 from nysboost.numerics.arrays import Floats, Indices, spaced_indices
+from nysboost.tables.frames import Table
+from nysboost.tables.targets import Labels
 
 OURS = "NysBoost"
 COMPACT = "NysBoost (compact)"
@@ -30,11 +32,11 @@ MOST = 5000
 """Rows held out at most: the standard error of their share of errors is then below 0.7 %."""
 LINEAR_ROWS = 20_000
 """Rows at most that a linear model is fitted to, to be compared with."""
-FoldTable: TypeAlias = Any
+FoldTable: TypeAlias = Table
 """Rows of a table: of Arrow for our learners, coded as an array for others."""
-Model: TypeAlias = Any
+Model: TypeAlias = BaseEstimator
 """A learner: an estimator of this library, of scikit-learn, or of another one."""
-Targets: TypeAlias = NDArray[Any]
+Targets: TypeAlias = Labels
 """Numbers to be regressed or labels to be classified, shape (n,)."""
 Splitter: TypeAlias = GroupKFold | KFold | StratifiedKFold | TimeSeriesSplit
 
@@ -58,8 +60,8 @@ class Fold:
     def as_numbers(self) -> tuple[peers.CodedRows, Fold]:
         """Return the rows as numbers, for learners of other libraries, and what they are."""
         coded = peers.CodedRows.of(self.X_train, self.X_test)
-        fold = replace(self, X_train=coded.train, X_test=coded.test, groups=None)
-        return coded, fold
+        numbers = replace(self, X_train=coded.train, X_test=coded.test, groups=None)
+        return coded, numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +119,19 @@ class Problem:
 
     def split(self) -> list[tuple[Indices, Indices]]:
         """Return the numbers of the training and test rows of each fold."""
-        if self.groups is not None:
-            splitter: Splitter = GroupKFold(self.folds, shuffle=True, random_state=self.seed)
-        elif self.by_time:
-            splitter = TimeSeriesSplit(self.folds)
-        elif self.classify:
-            splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed)
+        # rows in order of time are not shuffled
+        if self.by_time and self.groups is None:
+            splitter: Splitter = TimeSeriesSplit(self.folds)
         else:
-            splitter = KFold(self.folds, shuffle=True, random_state=self.seed)
+            kind = KFold
+            if self.groups is not None:
+                kind = GroupKFold
+            elif self.classify:
+                kind = StratifiedKFold
+            splitter = kind(self.folds, shuffle=True, random_state=self.seed)
 
-        X = np.empty(len(self.y))  # which no splitter looks at
+        # no splitter looks at X
+        X = np.empty(len(self.y))
         return list(splitter.split(X, self.y, self.groups))
 
     def hold_out(self) -> Indices | None:
@@ -135,9 +140,11 @@ class Problem:
         if n < FEWEST:
             return None
         held = self._choose_held_out(min(n // 5, MOST))
+
+        # all labels have to be among the others
         if self.classify:
-            kept_labels = np.unique(np.delete(self.y, held))
-            if len(kept_labels) < len(np.unique(self.y)):
+            kept = np.delete(self.y, held)
+            if len(np.unique(kept)) < len(np.unique(self.y)):
                 return None
         return held
 
@@ -149,15 +156,30 @@ class Problem:
         rng = np.random.default_rng(self.seed)
         if self.groups is None:
             return np.sort(rng.permutation(n)[:count])
-        sizes = np.bincount(self.groups)
-        order = rng.permutation(len(sizes))
 
         # as many groups in random order as it takes
-        n_groups = int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1
+        sizes = np.bincount(self.groups)
+        order = rng.permutation(len(sizes))
+        n_rows = np.cumsum(sizes[order])
+        n_groups = int(np.searchsorted(n_rows, count)) + 1
         return np.flatnonzero(np.isin(self.groups, order[:n_groups]))
 
 
-def make_learner(classify: bool, components: int | None, seed: int, **how: Any) -> Model:
+class LearnerOptions(TypedDict, total=False):
+    """Parameters of the regressor and of the classifier that a command sets."""
+
+    n_components: int
+    kernel: str
+    local: bool | str
+    max_memory: int | str
+    ids: str
+    cv: str | None
+    max_time: float | None
+
+
+def make_learner(
+    classify: bool, components: int | None, seed: int, **how: Unpack[LearnerOptions]
+) -> Model:
     """Return a learner of ours; where `components` is None, with its usual number of landmarks."""
     if components is not None:
         how["n_components"] = components
@@ -184,39 +206,35 @@ def cross_validate(
     """
     kept: list[FirstFold] = []
 
-    def rounds() -> Iterator[dict[str, Callable[[], Measures]]]:
-        for train, test in problem.split():
-            yield _runs_of_fold(problem, problem.take(train, test), kept)
-
     def may_fail(name: str, _: Exception) -> bool:
         return not is_ours(name)
 
-    outcomes = run_rounds(rounds(), problem.folds, may_fail, note)
+    folds = (problem.take(train, test) for train, test in problem.split())
+    rounds = (_make_round(problem, fold, kept) for fold in folds)
+    outcomes = run_rounds(rounds, problem.folds, may_fail, note)
     if not kept:
         return outcomes, None
     return outcomes, kept[0]
 
 
-def _runs_of_fold(
-    problem: Problem, fold: Fold, kept: list[FirstFold]
-) -> dict[str, Callable[[], Measures]]:
+def _make_round(problem: Problem, fold: Fold, kept: list[FirstFold]) -> Round:
     """Return the fits of one fold by learner: others first, then ours, the compact one and all."""
-    runs: dict[str, Callable[[], Measures]] = {}
-
-    # Learners of others, on numbers
+    # learners of others, on numbers
+    runs: dict[str, Run] = {}
     coded, numbers = fold.as_numbers()
     others = peers.make_peers(coded, problem.classify, problem.seed)
     for name, model in others.items():
         runs[name] = Run(name, model, numbers, kept)
 
-    # Ours, on the table
-    how: dict[str, Any] = {}
+    # ours, on the table
+    cv = None
     if problem.by_time:
-        how["cv"] = "time"
+        cv = "time"
     given = problem.classify, problem.components, problem.seed
-    compact = make_learner(*given, local=False, **how)
+    compact = make_learner(*given, local=False, cv=cv)
+    full = make_learner(*given, cv=cv)
     runs[COMPACT] = Run(COMPACT, compact, fold, kept)
-    runs[OURS] = Run(OURS, make_learner(*given, **how), fold, kept)
+    runs[OURS] = Run(OURS, full, fold, kept)
     return runs
 
 
@@ -249,12 +267,13 @@ def fit_and_test(
     Return it with its outcome, under its name, and those of a constant and of a linear model, if it
     is none itself; smallest error first.
     """
-    # Ours
-    train = np.delete(np.arange(len(problem.y)), held)
+    # ours
+    rows = np.arange(len(problem.y))
+    train = np.delete(rows, held)
     ours = fit_and_measure(name, model, problem.take(train, held))
     outcomes = [ours.as_outcome(name)]
 
-    # What it should be better than, fitted to fewer rows of many
+    # what it should be better than, fitted to fewer rows of many
     few = train[spaced_indices(len(train), LINEAR_ROWS)]
     coded, numbers = problem.take(few, held).as_numbers()
     others = peers.make_simple_peers(coded, problem.classify)
@@ -288,7 +307,7 @@ def fit_and_measure(name: str, model: Model, fold: Fold) -> Measured:
         how["groups"] = fold.groups
     classify = hasattr(model, "predict_proba")
 
-    # Fit and predict
+    # fit and predict
     with _undisturbed(name, len(fold.y_train)):
         began = time.perf_counter()
         model = model.fit(fold.X_train, fold.y_train, **how)
@@ -299,14 +318,15 @@ def fit_and_measure(name: str, model: Model, fold: Fold) -> Measured:
             probabilities = np.clip(model.predict_proba(fold.X_test), 1e-15, 1)
             probabilities /= probabilities.sum(axis=1, keepdims=True)
 
-    # Compare with the truth
+    # compare with the truth
+    truth = fold.y_test
     if classify:
-        losses = np.asarray(predicted != fold.y_test, dtype=np.float64)
+        losses = np.asarray(predicted != truth, dtype=np.float64)
         error = float(losses.mean())
-        loss = float(log_loss(fold.y_test, probabilities, labels=model.classes_))
+        loss = float(log_loss(truth, probabilities, labels=model.classes_))
     else:
-        losses = np.asarray((predicted - fold.y_test) ** 2, dtype=np.float64)
-        error = float(root_mean_squared_error(fold.y_test, predicted))
+        losses = np.asarray((predicted - truth) ** 2, dtype=np.float64)
+        error = float(root_mean_squared_error(truth, predicted))
         loss = float("nan")
     measures = {
         "error": error,
@@ -345,13 +365,15 @@ def is_tie(a: Outcome, b: Outcome) -> bool:
     The rounds give that, and of one round the rows. A t-test, whose limit is 13 standard errors
     with two folds, would call twice the error a tie, which it never is here.
     """
+    # one of them may have a round less after Ctrl-C
     errors_a = a.measured["error"]
     errors_b = b.measured["error"]
-    rounds = slice(min(len(errors_a), len(errors_b)))  # one less after Ctrl-C
+    rounds = slice(min(len(errors_a), len(errors_b)))
     gaps = np.subtract(errors_a[rounds], errors_b[rounds])
 
-    largest = max(a.error, b.error)
-    noise = min(_noise_of(gaps, a, b), largest / 2)
+    # noise never makes a tie of twice the error
+    half = max(a.error, b.error) / 2
+    noise = min(_noise_of(gaps, a, b), half)
     return bool(abs(gaps.mean()) <= max(0.01 * b.error, noise))
 
 
@@ -359,6 +381,8 @@ def _noise_of(gaps: Floats, a: Outcome, b: Outcome) -> float:
     """Return two standard errors of the difference of two errors."""
     if len(gaps) > 1:
         return 2 * standard_error(gaps)
+
+    # of one round the rows say whether there is a difference
     if a.losses is None or b.losses is None:
         return 0.0
     by_row = a.losses - b.losses
@@ -397,6 +421,7 @@ def find_simplest(outcomes: Sequence[Outcome]) -> Outcome | None:
 
 def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     """Say in plain words who predicts best, who ties, and whether a simpler model would do."""
+    # one side alone, or nothing learned
     best = outcomes[0]
     error = format_number(best.error)
     ours = next((outcome for outcome in outcomes if is_ours(outcome.name)), None)
@@ -406,14 +431,17 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     if is_no_better_than_constant(outcomes):
         return f"No learner predicts {target} better than a constant ({measure} {error})."
 
-    # The better of ours beside the best of the others
+    # the better of ours beside the best of the others
     second = ours
     if best is ours:
         second = other
     they = name_in_sentence(second)
     theirs = format_number(second.error)
+
+    # a tie of few rows, whose errors differ, says nothing
     tied = is_tie(best, second)
-    if tied and best.losses is not None and best.error < 0.99 * second.error:
+    differ = best.error < 0.99 * second.error
+    if tied and differ and best.losses is not None:
         return (
             f"{len(best.losses):,} rows are too few to say whether {name_in_sentence(best)} or "
             f"{they} predicts {target} better: {measure} {error} and {theirs}. nysboost learn uses "
@@ -431,7 +459,8 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
 
 def _say_faster(outcomes: Sequence[Outcome], best: Outcome, second: Outcome) -> str:
     """Return a sentence on the fastest learner that ties with the best; "" if none is faster."""
-    tied = [o for o in outcomes if not is_ours(o.name) and is_tie(o, best)]
+    others = [outcome for outcome in outcomes if not is_ours(outcome.name)]
+    tied = [outcome for outcome in others if is_tie(outcome, best)]
     quick = min(tied, key=lambda outcome: outcome.seconds, default=best)
     times = best.seconds / max(quick.seconds, 1e-6)
     if times < 2:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypedDict
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from nysboost._approximate import approximate
 from nysboost.catalogue import FAMILIES, METHODS
 from nysboost.compare.charts import Curve, chart_curves, find_family
-from nysboost.compare.outcomes import Measures, Outcome, run_rounds
+from nysboost.compare.outcomes import Measures, Outcome, Round, run_rounds
 from nysboost.compare.page import CHART, CHART_FILES, Page, Record, Section, Table
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics.arrays import Array
@@ -48,8 +48,13 @@ MUCH_FASTER = 0.5
 """Of tied methods, one in half the time is recommended."""
 
 
-Sizes: TypeAlias = dict[str, Any]
-"""Parameters of `approximate` that give a method its number of landmarks, by name."""
+class Sizes(TypedDict, total=False):
+    """Parameters of `approximate` that give a method its number of landmarks."""
+
+    n_components: int
+    n_learners: int
+    n_columns: int
+    rank: int | None
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class Task:
 
     def sizes(self, method: str) -> Sizes:
         """Return the parameters that give a method its budget."""
+        # the paper's p and m, or one approximation of all columns
         if method in MIXTURES:
             n_columns = self.budget // self.n_learners
             sizes: Sizes = {"n_learners": self.n_learners, "n_columns": n_columns}
@@ -88,7 +94,9 @@ def choose_methods(names: str, kernel: str = "rbf") -> tuple[str, ...]:
         return tuple(METHODS)
     if names:
         return split_names(names, "method", METHODS)
-    if kernel == "precomputed":  # it has no points, of which there could be centres
+
+    # a matrix of kernel values has no points, of which there could be centres
+    if kernel == "precomputed":
         return tuple(name for name in DEFAULT_METHODS if name != "kmeans")
     return DEFAULT_METHODS
 
@@ -107,12 +115,16 @@ def choose_kernel(name: str, sigma: str | None) -> Kernel:
     """Return a kernel by name; sigma is a number, "median", "scale" or None."""
     with raise_as(UserError):
         kernel = make_kernel(name)
-    if not hasattr(kernel, "sigma"):
-        if sigma is not None:
-            raise UserError(f"The kernel {name} has no sigma: leave --sigma out.")
+    has_width = hasattr(kernel, "sigma")
+    if not has_width and sigma is not None:
+        raise UserError(f"The kernel {name} has no sigma: leave --sigma out.")
+    if not has_width:
         return kernel
+
+    # the width that is given, or the usual one
+    width = _read_sigma(sigma)
     with raise_as(UserError):
-        return make_kernel(name, sigma=_read_sigma(sigma))
+        return make_kernel(name, sigma=width)
 
 
 def _read_sigma(text: str | None) -> float | str:
@@ -137,10 +149,13 @@ def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners:
             f"{2 * n_learners}: give more rows, or fewer learners with --learners."
         )
 
+    # as many as are asked for, or at most a quarter of the rows
     budget = asked
     if budget is None:
         n_columns = min(BUDGET, n // 4) // n_learners
         budget = min(n, n_learners * max(1, n_columns))
+
+    # which there have to be
     if budget > n:
         msg = f"{budget} landmarks are asked for, but there are only {n} rows: "
         raise UserError(f"{msg}lower --components or give more rows.")
@@ -156,36 +171,39 @@ def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
     def may_fail(_: str, error: Exception) -> bool:
         return task.lenient and isinstance(error, ValueError)
 
-    # With one thread, processor time is the time on an idle machine.
+    # with one thread, processor time is the time on an idle machine
     with threadpool_limits(1), raise_as(UserError):
-        rounds = (_runs_of_seed(task, seed) for seed in seeds)
+        rounds = (_make_round(task, seed) for seed in seeds)
         return run_rounds(rounds, task.repeats, may_fail, note)
 
 
-def _runs_of_seed(task: Task, seed: int) -> dict[str, Callable[[], Measures]]:
+def _make_round(task: Task, seed: int) -> Round:
     """Return what measures each method with one seed."""
     return {method: partial(_measure, task, method, seed) for method in task.methods}
 
 
 def _measure(task: Task, method: str, seed: int) -> Measures:
     """Return error, processor time and evaluated entries of one approximation."""
+    sizes = task.sizes(method)
     began = time.process_time()
-    approximation = approximate(
-        task.X, method, task.kernel, **task.sizes(method), random_state=seed
-    )
+    approximation = approximate(task.X, method, task.kernel, **sizes, random_state=seed)
     seconds = time.process_time() - began
-    entries = approximation.entries_evaluated  # before the error evaluates all of them
-    return {"error": approximation.relative_error(), "seconds": seconds, "entries": entries}
+
+    # before the error evaluates all of them
+    entries = approximation.entries_evaluated
+    error = approximation.relative_error()
+    return {"error": error, "seconds": seconds, "entries": entries}
 
 
 def find_pareto_front(outcomes: Sequence[Outcome]) -> set[str]:
     """Return the methods to use that no other beats in error, time and entries together."""
-    usable = [outcome for outcome in outcomes if outcome.name != LIMIT] or outcomes
+    usable = _leave_limit_out(outcomes)
     errors = [outcome.error for outcome in usable]
     seconds = [outcome.seconds for outcome in usable]
     entries = [outcome.mean("entries") for outcome in usable]
     costs = np.column_stack([errors, seconds, entries])
 
+    # another is as good in all of them, and better in one
     front = set()
     for outcome, cost in zip(usable, costs, strict=True):
         as_good = (costs <= cost).all(axis=1)
@@ -195,9 +213,14 @@ def find_pareto_front(outcomes: Sequence[Outcome]) -> set[str]:
     return front
 
 
+def _leave_limit_out(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes of methods to use, or that of the limit alone."""
+    return [outcome for outcome in outcomes if outcome.name != LIMIT] or list(outcomes)
+
+
 def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     """Return a method, and why: smallest error, or as good as that in at most half the time."""
-    usable = [outcome for outcome in outcomes if outcome.name != LIMIT] or list(outcomes)
+    usable = _leave_limit_out(outcomes)
     usable.sort(key=lambda outcome: (max(outcome.error, ROUNDING), outcome.seconds))
     best, *others = usable
     if not others:
@@ -205,10 +228,10 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     if usable[-1].error < ROUNDING:
         return _cannot_compare(usable)
 
-    # As good as the best, and much faster
+    # as good as the best, and much faster
     most = max(CLOSE * best.error, SMALL_ENOUGH)
     tied = [outcome for outcome in usable if outcome.error <= most]
-    fastest = min(tied, key=lambda outcome: outcome.seconds)
+    fastest = min(tied, key=_seconds_of)
     if fastest.seconds <= MUCH_FASTER * best.seconds:
         return fastest.name, (
             f"Use {fastest.name}: its error {_say(fastest.error)} is about as small as the "
@@ -216,12 +239,14 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
             f"instead of {best.seconds:.2g} s."
         )
 
-    # The best, whether others come close or not
+    # the best, whether others come close or not
     text = f"Use {best.name}: its error {_say(best.error)} is the smallest of {len(usable)} methods"
     most = max(CLOSE * best.error, ROUNDING)
     ties = [outcome.name for outcome in others if outcome.error <= most]
     if ties:
         return best.name, f"{text}; {', '.join(ties)} came within 5 % of it, in no less time."
+
+    # how far it is ahead
     second = others[0]
     text += f"; that of {second.name}, the next, is {_say(second.error)}"
     if second.seconds < MUCH_FASTER * best.seconds:
@@ -231,11 +256,15 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
 
 def _cannot_compare(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     """Return the fastest method, and that rounding says nothing of the others."""
-    fastest = min(outcomes, key=lambda outcome: outcome.seconds)
+    fastest = min(outcomes, key=_seconds_of)
     return fastest.name, (
         "The methods cannot be compared: all errors are rounding, below 1e-10. Ask for fewer "
         f"landmarks (--components) or a narrower kernel (--sigma). {fastest.name} is the fastest."
     )
+
+
+def _seconds_of(outcome: Outcome) -> float:
+    return outcome.seconds
 
 
 def _say(error: float) -> str:
@@ -263,21 +292,22 @@ def make_page(
     """Return the report of a comparison with so many landmarks."""
     best, reason = recommend(outcomes)
     front = find_pareto_front(outcomes)
-    records = [_as_record(outcome, budget, outcome.name in front) for outcome in outcomes]
 
-    # Of many methods the best trade-offs are drawn, and all are in a table that opens
-    shown = records
+    # of many methods the best trade-offs are drawn, and all are in a table that opens
+    shown = outcomes
     title = "Methods, smallest error first"
-    if len(records) > FEW:
-        shown = [r for r in records if r["front"] or r["method"] == best]
+    if len(outcomes) > FEW:
+        shown = [outcome for outcome in outcomes if outcome.name in {best, *front}]
         title = "The best trade-offs"
-    tables = [Table.of(title, COLUMNS, shown, note=FRONT, marked=[best])]
-    if len(shown) < len(records):
-        title = f"All {len(records)} methods"
+    rows = [_as_record(outcome, budget, outcome.name in front) for outcome in shown]
+    records = [_as_record(outcome, budget, outcome.name in front) for outcome in outcomes]
+    tables = [Table.of(title, COLUMNS, rows, note=FRONT, marked=[best])]
+    if len(shown) < len(outcomes):
+        title = f"All {len(outcomes)} methods"
         tables.append(Table.of(title, COLUMNS, records, folded=True, marked=[best]))
 
-    # A point for each method
-    curves = [Curve(r["method"], [r["seconds"]], [r["error"]]) for r in shown]
+    # a point for each method
+    curves = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
     chart = chart_curves(
         "Error against time",
         "seconds to fit (processor time, one thread)",

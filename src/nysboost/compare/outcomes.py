@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from nysboost.numerics.arrays import Floats
 from nysboost.numerics.progress import current
 
-Measures = dict[str, float]
+Measures: TypeAlias = dict[str, float]
 """What one run of a candidate gave: its error, its seconds and others, by name."""
+
+Round: TypeAlias = Mapping[str, Callable[[], Measures]]
+"""What measures each candidate once, by name."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,12 @@ class Outcome:
 
 def standard_error(values: Floats) -> float:
     """Return the standard error of the mean of two values or more, shape (n,)."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    deviation = np.std(values, ddof=1)
+    return float(deviation / np.sqrt(len(values)))
 
 
 def run_rounds(
-    rounds: Iterable[Mapping[str, Callable[[], Measures]]],
+    rounds: Iterable[Round],
     n_rounds: int,
     may_fail: Callable[[str, Exception], bool],
     note: Callable[[str], None],
@@ -69,6 +74,8 @@ def run_rounds(
         for candidates in rounds:
             if not work.total:
                 work.begin(n_rounds * len(candidates))
+
+            # what a candidate gave before it failed does not count
             for name, measure in candidates.items():
                 if name not in failed:
                     try:
@@ -93,7 +100,8 @@ def run_rounds(
 
 def _say_failed(name: str, error: Exception) -> str:
     """Return the note on a candidate that is left out."""
-    said = str(error).partition("\n")[0][:300].rstrip(". ")
+    first_line, _, _ = str(error).partition("\n")
+    said = first_line[:300].rstrip(". ")
     return f"{name} was left out, because it failed ({type(error).__name__}: {said})."
 
 

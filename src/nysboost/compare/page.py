@@ -6,6 +6,7 @@ import base64
 import csv
 import hashlib
 import io
+import itertools
 import json
 import platform
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -31,7 +32,16 @@ PRINTED = 140
 """Letters in a line of a table that is printed to a file."""
 PADDING = 2
 """Spaces between columns that are printed."""
-Record = Mapping[str, Any]
+Record: TypeAlias = Mapping[str, object]
+"""A row of a table by name: text, numbers and truth values."""
+
+
+class TableOptions(TypedDict, total=False):
+    """Fields of a table besides its title, its head and its rows."""
+
+    note: str
+    folded: bool
+    marked: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -51,24 +61,32 @@ class Table:
 
     @classmethod
     def of(
-        cls, title: str, columns: Mapping[str, str], records: Iterable[Record], **how: Any
+        cls,
+        title: str,
+        columns: Mapping[str, str],
+        records: Iterable[Record],
+        **how: Unpack[TableOptions],
     ) -> Table:
         """Return a table of records; `columns` map a heading to the key of its values."""
-        keys = list(columns.values())
-        rows = [_format_cells(record, keys) for record in records]
+        rows = []
+        for record in records:
+            cells = [_format_cell(record[key]) for key in columns.values()]
+            rows.append(cells)
         return cls(title, list(columns), rows, **how)
 
     @property
     def all_rows(self) -> list[Sequence[str]]:
         """All rows, the foot last."""
-        foot = [self.foot] if self.foot else []
-        return [*self.rows, *foot]
+        if not self.foot:
+            return list(self.rows)
+        return [*self.rows, self.foot]
 
     @property
     def n_long(self) -> int:
         """How many columns have a long cell: they share the width that long cells may claim."""
         columns = zip(*self.all_rows, strict=True)
-        return sum(max(map(len, cells)) > LONG for cells in columns)
+        longest = [max(map(len, cells)) for cells in columns]
+        return sum(length > LONG for length in longest)
 
     @property
     def wide(self) -> bool:
@@ -106,6 +124,7 @@ class Page:
 
 def render(page: Page, suffix: str = ".html") -> str:
     """Return a page as HTML, where every text is escaped, or as Markdown (".md")."""
+    # the template; what it asks for and does not get is an error
     jinja2 = import_optional("jinja2")
     templates = jinja2.Environment(
         autoescape=jinja2.select_autoescape(),
@@ -115,12 +134,15 @@ def render(page: Page, suffix: str = ".html") -> str:
         undefined=jinja2.StrictUndefined,
     )
 
+    # files beside the page, and the records inside it
     links = {Path(file).name: file for file in page.files}
     if page.records:
-        links[RECORDS] = f"data:text/csv;base64,{_as_base64(_encode(_format_csv(page.records)))}"
+        content = _encode(_format_csv(page.records))
+        links[RECORDS] = f"data:text/csv;base64,{_as_base64(content)}"
 
-    # The page runs this script and no other: its policy has the hash
-    script = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
+    # the page runs this script and no other: its policy has the hash
+    script_file = Path(__file__).parent / "page.js"
+    script = script_file.read_text(encoding="utf-8")
     digest = hashlib.sha256(script.encode()).digest()
     text: str = templates.get_template(f"page{suffix}").render(
         page=page,
@@ -172,9 +194,14 @@ def _format_csv(records: Sequence[Record]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*records[0], "software"])
     for record in records:
-        cells = [value if value == value else "" for value in record.values()]
+        cells = ["" if _is_nan(value) else value for value in record.values()]
         writer.writerow([*cells, SOFTWARE])
     return text.getvalue()
+
+
+def _is_nan(value: object) -> bool:
+    """Return whether a value is NaN, which alone is not equal to itself."""
+    return value != value
 
 
 REPORT = "report.html"
@@ -191,30 +218,32 @@ MAKER = SOFTWARE.partition(" ")[0].encode()
 
 def publish(page: Page, out: Path) -> None:
     """Write a comparison as CSV, charts and a page; print what came of it and what to do next."""
-    # The outcome
+    # the outcome, and what kept it from being complete
     print_table(page.sections[0].tables[0])
-    for note in page.notes:
-        if note.startswith("Stopped") or "was left out" in note:
-            print(printable(note))
+    stopped = [note for note in page.notes if note.startswith("Stopped")]
+    failed = [note for note in page.notes if "was left out" in note]
+    for note in (*failed, *stopped):
+        print(printable(note))
     print(printable(page.headline))
 
-    # The files
+    # its numbers and charts
     write_csv(out / RECORDS, page.records)
-    for section in page.sections:
-        for chart in section.charts:
-            if chart.file:
-                charts.save(chart, out / chart.file)
+    for chart in itertools.chain.from_iterable(section.charts for section in page.sections):
+        if chart.file:
+            charts.save(chart, out / chart.file)
+
+    # the page, beside the one before it
     report = out / REPORT
     if report.exists():
         report.replace(out / EARLIER)
         print(f"The earlier report is kept as {out / EARLIER}.")
     write(page, report)
 
-    # What to do next
+    # what to do next
     for sentence, command in page.commands.items():
         print(printable(f"{sentence}\n  {command}"))
     print(f"The report is {report}.")
-    if any(note.startswith("Stopped") for note in page.notes):
+    if stopped:
         raise KeyboardInterrupt
 
 
@@ -224,14 +253,15 @@ def print_table(table: Table) -> None:
     from rich import box, console
     from rich import table as tables
 
-    # As wide as the terminal, or in a file as its cells need
+    # as wide as the terminal, or in a file as its cells need
     printer = console.Console(highlight=False)
     if not printer.is_terminal:
         printer.width = PRINTED
-
     columns = list(zip(table.head, *table.all_rows, strict=True))
     room = printer.width - PADDING * len(columns)
     widths = _choose_widths(columns, room)
+
+    # its columns and rows
     drawn = tables.Table(
         title=table.title,
         title_justify="left",
@@ -246,7 +276,9 @@ def print_table(table: Table) -> None:
         style = "none"
         if row[0] in table.marked:
             style = "bold"
-        drawn.add_row(*map(printable, row), style=style)
+        cells = [printable(cell) for cell in row]
+        drawn.add_row(*cells, style=style)
+
     printer.print(drawn, markup=False)
     if table.note:
         print(table.note)
@@ -257,13 +289,15 @@ def _choose_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
 
     Columns of several words wrap first; words and numbers are broken if nothing else helps.
     """
-    widths = [max(map(len, texts)) for texts in columns]
-    least = [_longest_word(texts) for texts in columns]
-    while sum(widths) > max(room, len(columns)):
-        spare = np.subtract(widths, least)
-        widest = int(np.argmax(spare if spare.max() > 0 else widths))
-        widths[widest] -= 1
-    return widths
+    widths = np.array([max(map(len, texts)) for texts in columns])
+    least = np.array([_longest_word(texts) for texts in columns])
+    while widths.sum() > max(room, len(columns)):
+        # the column with most room to wrap, or the widest if none has any
+        spare = widths - least
+        if spare.max() <= 0:
+            spare = widths
+        widths[np.argmax(spare)] -= 1
+    return [int(width) for width in widths]
 
 
 def _longest_word(texts: Sequence[str]) -> int:
@@ -282,6 +316,7 @@ def make_writable(
 
     They replace those of earlier reports, but neither an input nor a file of anything else.
     """
+    # a folder in which a file can be made
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder) as file:
@@ -290,6 +325,7 @@ def make_writable(
         msg = f"The folder {folder} cannot be written ({error.strerror}): give another with --out."
         raise UserError(msg) from error
 
+    # files that may be replaced
     for name in names:
         path = folder / name
         if not path.exists():
@@ -307,17 +343,14 @@ def _is_of_a_report(path: Path) -> bool:
     return path.is_file() and MAKER in path.read_bytes()
 
 
-def _format_cells(record: Record, keys: Sequence[str]) -> list[str]:
-    """Return some values of a record as a table shows them."""
-    return [_format_cell(record[key]) for key in keys]
-
-
 def _format_cell(value: object) -> str:
     """Return a text as it is, a star for what is true, a count in full, or a number."""
+    # truth values are whole numbers, too
     if value is True:
         return "★"
     if value is False:
         return ""
+
     if isinstance(value, float):
         return format_number(value)
     if isinstance(value, int):

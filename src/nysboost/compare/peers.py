@@ -6,10 +6,11 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -27,7 +28,7 @@ from nysboost.tables.schema import Schema
 if TYPE_CHECKING:
     from pyarrow import Table
 
-Learner: TypeAlias = Any
+Learner: TypeAlias = BaseEstimator
 """An estimator of scikit-learn, or of a library with its interface."""
 
 LINEAR = "linear model"
@@ -77,10 +78,13 @@ class CodedRows:
 
 def _code(table: Table, schema: Schema, categories: list[int]) -> Floats:
     """Return the columns of a table that are used, with NaN for unknown categories."""
+    # columns that are not used have no rows
     columns = [column for column in schema.read(table) if len(column) > 0]
     coded = np.column_stack(columns).astype(np.float64)
-    numbers = coded[:, categories]
-    coded[:, categories] = np.where(numbers < 0, np.nan, numbers)
+
+    # gaps and unknown values have negative positions
+    positions = coded[:, categories]
+    coded[:, categories] = np.where(positions < 0, np.nan, positions)
     return coded
 
 
@@ -89,22 +93,27 @@ def make_simple_peers(rows: CodedRows, classify: bool) -> dict[str, Learner]:
     constant: Learner = DummyRegressor()
     if classify:
         constant = DummyClassifier(strategy="prior")
-    return {CONSTANT: constant, LINEAR: make_pipeline(rows.scaler(), _make_linear(classify))}
+    linear = make_pipeline(rows.scaler(), _make_linear(classify))
+    return {CONSTANT: constant, LINEAR: linear}
 
 
 def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Learner]:
     """Return learners to compare with; those of other libraries only where they are installed."""
-    landmarks = Nystroem(n_components=min(LANDMARKS, len(rows.train)), random_state=seed)
     found = make_simple_peers(rows, classify)
-    found["scikit-learn's Nystroem"] = make_pipeline(
-        rows.scaler(), landmarks, _make_linear(classify)
-    )
+
+    # of scikit-learn
+    n = len(rows.train)
+    landmarks = Nystroem(n_components=min(LANDMARKS, n), random_state=seed)
+    on_landmarks = make_pipeline(rows.scaler(), landmarks, _make_linear(classify))
+    found["scikit-learn's Nystroem"] = on_landmarks
     found["gradient boosting"] = _make_trees(rows, classify, seed)
+
+    # of other libraries, and what few rows allow
     if find_spec("lightgbm"):
         found["LightGBM"] = _make_lightgbm(rows, classify, seed)
     if find_spec("catboost"):
         found["CatBoost"] = _make_catboost(rows, classify, seed)
-    if len(rows.train) <= PROCESS_ROWS:
+    if n <= PROCESS_ROWS:
         found[PROCESS] = _make_process(rows, classify)
     return found
 
@@ -117,11 +126,16 @@ def _make_linear(classify: bool) -> Learner:
 
 def _make_trees(rows: CodedRows, classify: bool, seed: int) -> Learner:
     """Return scikit-learn's gradient boosting, which takes categories of less than 255 values."""
-    n_values = {j: len(np.unique(rows.train[:, j])) for j in rows.categories}
-    few = [j for j in rows.categories if n_values[j] < MOST_VALUES]
+    few = []
+    for j in rows.categories:
+        values = np.unique(rows.train[:, j])
+        if len(values) < MOST_VALUES:
+            few.append(j)
+
+    kind = HistGradientBoostingRegressor
     if classify:
-        return HistGradientBoostingClassifier(random_state=seed, categorical_features=few)
-    return HistGradientBoostingRegressor(random_state=seed, categorical_features=few)
+        kind = HistGradientBoostingClassifier
+    return kind(random_state=seed, categorical_features=few)
 
 
 def _make_lightgbm(rows: CodedRows, classify: bool, seed: int) -> Learner:
@@ -130,10 +144,12 @@ def _make_lightgbm(rows: CodedRows, classify: bool, seed: int) -> Learner:
     threads = None
     if len(rows.train) < FEW_ROWS:
         threads = 1
-    kind: Any = lightgbm.LGBMRegressor
+    kind = lightgbm.LGBMRegressor
     if classify:
         kind = lightgbm.LGBMClassifier
     model = kind(n_estimators=500, verbose=-1, random_state=seed, n_jobs=threads)
+
+    # it takes categories with its fit
     model.fit = functools.partial(model.fit, categorical_feature=rows.categories)
     return model
 
@@ -141,12 +157,17 @@ def _make_lightgbm(rows: CodedRows, classify: bool, seed: int) -> Learner:
 def _make_catboost(rows: CodedRows, classify: bool, seed: int) -> Learner:
     import catboost
 
-    kind: Any = catboost.CatBoostRegressor
+    kind = catboost.CatBoostRegressor
     if classify:
         kind = catboost.CatBoostClassifier
     model = kind(
-        random_seed=seed, cat_features=rows.categories, verbose=0, allow_writing_files=False
+        random_seed=seed,
+        cat_features=rows.categories,
+        verbose=0,
+        allow_writing_files=False,
     )
+
+    # it takes categories as integers among floats
     as_objects = FunctionTransformer(_as_objects, kw_args={"categories": rows.categories})
     return make_pipeline(as_objects, model)
 
@@ -157,6 +178,7 @@ def _make_process(rows: CodedRows, classify: bool) -> Learner:
         process = GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
         return make_pipeline(rows.scaler(), process)
 
+    # a scale for each column that the scaler makes
     coded = rows.scaler().fit_transform(rows.train)
     scales = np.ones(coded.shape[1])
     kernel = ConstantKernel() * Matern(scales, nu=1.5) + WhiteKernel(0.1)

@@ -7,4 +7,5 @@ from typing import Any
 
 def read_toml(name: str) -> dict[str, Any]:
     """Read one of the paper's tables that lie beside the code."""
-    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+    path = Path(__file__).parent / name
+    return tomllib.loads(path.read_text(encoding="utf-8"))

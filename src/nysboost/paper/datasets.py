@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from nysboost.paper import read_toml
 from nysboost.rows.files import write_npz
 from nysboost.user_error import UserError, import_optional
 
-Stored: TypeAlias = NDArray[Any]
+Stored: TypeAlias = NDArray[np.number]
 """Points as a file holds them, (n, d), of any type of numbers."""
 
 Parse: TypeAlias = Callable[[Sequence[Path]], Stored]
@@ -73,8 +73,9 @@ class Points:
         if n > available:
             raise UserError(f"{n} points are asked for, but {self.source} has {available}.")
 
-        chosen = np.sort(rng.choice(available, size=n, replace=False))
-        drawn = self.values[chosen].astype(np.float64)
+        # in the order of the file
+        chosen = rng.choice(available, size=n, replace=False)
+        drawn = self.values[np.sort(chosen)].astype(np.float64)
         features: Floats = (drawn - self.shift) / self.scale
         return features
 
@@ -94,7 +95,8 @@ class Points:
 
 def _digest(values: Stored) -> str:
     """Return the SHA-256 of an array's content."""
-    return hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
+    content = np.ascontiguousarray(values).data
+    return hashlib.sha256(content).hexdigest()
 
 
 def list_folders(data_dir: Path | None) -> list[Path]:
@@ -123,12 +125,20 @@ def find(name: str, data_dir: Path | None) -> Path | None:
     return None
 
 
+def _say_nothing(_: str) -> None:
+    """Say nothing of a download."""
+
+
 def load(
-    name: str, data_dir: Path | None = None, say: Callable[[str], None] = lambda _: None
+    name: str,
+    data_dir: Path | None = None,
+    say: Callable[[str], None] = _say_nothing,
 ) -> Points:
     """Read a data set, downloading it, and saying so, if no folder has it."""
     if name not in DATASETS:
         raise UserError(unknown("data set", name, DATASETS))
+
+    # points that need no file
     if name == "simulation":
         return Points(name, None, "drawn anew")
     if name == "digits":
@@ -169,7 +179,8 @@ def list_all(data_dir: Path | None = None) -> list[dict[str, str]]:
     for name, dataset in DATASETS.items():
         found = "built in"
         if dataset.file:
-            found = str(find(name, data_dir) or "not found; downloaded when needed")
+            path = find(name, data_dir)
+            found = str(path or "not found; downloaded when needed")
 
         row = {
             "name": name,
@@ -204,6 +215,7 @@ def _read(path: Path) -> Stored:
 
 
 def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> Path:
+    """Return the file of a data set in the cache, or say where it was looked for."""
     dataset = DATASETS[name]
     folder = _cache()
     try:
@@ -220,10 +232,9 @@ def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> P
 
 def fetch(dataset: Dataset, path: Path) -> Path:
     """Download a data set and return the ``.npz`` file that it becomes."""
-    raw = [
-        _retrieve(address, checksum, path.parent / "raw")
-        for address, checksum in dataset.downloads.items()
-    ]
+    # the points in the files that are downloaded
+    folder = path.parent / "raw"
+    raw = [_retrieve(*download, folder) for download in dataset.downloads.items()]
     values = np.ascontiguousarray(dataset.parse(raw))
 
     # other data than expected are not kept
@@ -251,7 +262,8 @@ def parse_mnist(paths: Sequence[Path]) -> Stored:
     """Read image files of the IDX format: after 16 bytes, 28 × 28 pixels of each image."""
     files = [gzip.decompress(path.read_bytes()) for path in paths]
     pixels = b"".join(file[16:] for file in files)
-    return np.frombuffer(pixels, dtype=np.uint8).reshape(-1, 28 * 28)
+    flat = np.frombuffer(pixels, dtype=np.uint8)
+    return flat.reshape(-1, 28 * 28)
 
 
 def parse_glove(paths: Sequence[Path]) -> Stored:
@@ -265,10 +277,11 @@ def parse_glove(paths: Sequence[Path]) -> Stored:
     return np.stack(vectors)
 
 
-def parse_integers(paths: Sequence[Path], dtype: type[np.integer[Any]]) -> Stored:
+def parse_integers(paths: Sequence[Path], dtype: type[np.int16 | np.uint8]) -> Stored:
     """Read files of comma-separated integers, one after the other; the last column is the label."""
     parts = [np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2) for path in paths]
-    return np.concatenate(parts)[:, :-1]
+    table = np.concatenate(parts)
+    return table[:, :-1]
 
 
 def parse_ijcnn(paths: Sequence[Path]) -> Stored:

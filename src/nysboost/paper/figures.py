@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from nysboost._version import SOFTWARE
-from nysboost.compare.charts import BLACK, COLOURS, STYLE
+from nysboost.compare.charts import BLACK, COLOURS, GREY, STYLE, Dashes
 from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
 from nysboost.paper.results import ByPreset, Results
 from nysboost.rows.files import atomic_file
 from nysboost.user_error import import_optional
 
+if TYPE_CHECKING:
+    from matplotlib import figure as mpl_figure
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
 AXIS = {
     "error": "relative error (Frobenius)",
     "seconds": "median seconds (processor time)",
 }
-LINES = {"mean": "solid", "med": (0, (6, 2)), "SF": (0, (1, 1.5))}
+LINES: dict[str, Dashes] = {"mean": "solid", "med": (0, (6, 2)), "SF": (0, (1, 1.5))}
 MARKS = {"mean": "o", "med": "s", "SF": "^"}
 
 WIDTHS = {"UUB": 4.0, "UEB": 2.4}
@@ -32,6 +37,7 @@ MANY = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 PANEL_WIDTH = 4.4
 PANEL_HEIGHT = 3.5
+LEGEND_HEIGHT = 0.9
 """Inches. Two panels are 880 points wide, so that 9-point letters are legible at 390 pixels."""
 
 
@@ -71,18 +77,21 @@ FIGURES = (
 
 def available(results: ByPreset) -> list[Figure]:
     """Return the figures with their panels that were run; presets of one's own come last."""
+    # the paper's
     found = []
     for figure in FIGURES:
         panels = tuple(panel for panel in figure.panels if panel.preset in results)
         if panels:
             found.append(Figure(figure.number, figure.caption, panels))
 
+    # those of other presets
     number = len(FIGURES)
     for name, result in results.items():
-        if name not in ORDER and result.preset.figures:
+        preset = result.preset
+        if name not in ORDER and preset.figures:
             number += 1
-            panels = tuple(Panel(name, i) for i in range(len(result.preset.figures)))
-            found.append(Figure(number, result.preset.title, panels))
+            panels = tuple(Panel(name, i) for i in range(len(preset.figures)))
+            found.append(Figure(number, preset.title, panels))
     return found
 
 
@@ -93,7 +102,8 @@ def file_name(figure: Figure, reading: Reading) -> str:
 
 def label(panel: Panel, results: ByPreset) -> str:
     """Return what is written above a panel."""
-    return list(results[panel.preset].preset.figures)[panel.number]
+    labels = list(results[panel.preset].preset.figures)
+    return labels[panel.number]
 
 
 def write_all(results: ByPreset, folder: Path) -> None:
@@ -125,39 +135,43 @@ def _write(figure: Figure, results: ByPreset, reading: Reading, folder: Path) ->
                 picture.savefig(file, format=kind, dpi=160, metadata=metadata)
 
 
-def _draw(figure: Figure, results: ByPreset, reading: Reading) -> Any:
+def _draw(figure: Figure, results: ByPreset, reading: Reading) -> mpl_figure.Figure:
     """Return matplotlib's figure of all panels; those of one preset share their vertical axis."""
-    count = len(figure.panels)
-    columns = min(2, count)
-    rows = -(-count // columns)
-    one_preset = len({panel.preset for panel in figure.panels}) == 1
-
-    # the panels
-    drawing = import_optional("matplotlib.figure")
+    # two panels side by side
+    n_panels = len(figure.panels)
+    columns = min(2, n_panels)
+    rows = -(-n_panels // columns)
     width = PANEL_WIDTH * max(columns, 1.4)
-    picture = drawing.Figure((width, PANEL_HEIGHT * rows + 0.9), layout="constrained")
-    grid = picture.subplots(rows, columns, sharey=one_preset, squeeze=False)
+    height = PANEL_HEIGHT * rows + LEGEND_HEIGHT
+    drawing = import_optional("matplotlib.figure")
+    picture: mpl_figure.Figure = drawing.Figure((width, height), layout="constrained")
+
+    presets = {panel.preset for panel in figure.panels}
+    grid = picture.subplots(rows, columns, sharey=len(presets) == 1, squeeze=False)
     all_axes = grid.ravel()
     for panel, axes in zip(figure.panels, all_axes, strict=False):
         draw_panel(axes, panel, results[panel.preset], reading)
         axes.set_title(label(panel, results), fontsize=10, loc="left")
 
     # one legend for all of them, each method once
-    lines: dict[str, Any] = {}
-    for axes in all_axes[:count]:
-        for line, name in zip(*axes.get_legend_handles_labels(), strict=True):
+    lines: dict[str, Artist] = {}
+    for axes in all_axes[:n_panels]:
+        handles, names = axes.get_legend_handles_labels()
+        for line, name in zip(handles, names, strict=True):
             lines.setdefault(name, line)
-    place: dict[str, Any] = {"loc": "outside lower center", "ncols": 5}
-    for empty in all_axes[count:]:
-        # the legend takes the place that the panels leave free
+
+    # below, or in the place that the panels leave free
+    place: dict[str, object] = {"loc": "outside lower center", "ncols": 5}
+    for empty in all_axes[n_panels:]:
         empty.set_axis_off()
         place = {"loc": "lower right", "bbox_to_anchor": (0.9, 0.15), "ncols": 1}
     picture.legend(lines.values(), lines, frameon=False, **place)
     return picture
 
 
-def draw_panel(axes: Any, panel: Panel, result: Results, reading: Reading) -> None:
+def draw_panel(axes: Axes, panel: Panel, result: Results, reading: Reading) -> None:
     """Draw error, or time, against the number of learners; the ensemble is dashed and black."""
+    # the methods of the panel, under a reading that was run
     names = list(result.preset.figures.values())[panel.number]
     if reading not in result.preset.readings:
         reading = result.preset.readings[0]
@@ -179,21 +193,31 @@ def draw_panel(axes: Any, panel: Panel, result: Results, reading: Reading) -> No
         low = summary.mean - summary.standard_error
         high = summary.mean + summary.standard_error
         if np.isfinite(low).all():
-            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-            axes.fill_between(result.counts, low, high, **band)
+            colour = look["color"]
+            axes.fill_between(result.counts, low, high, color=colour, alpha=0.15, linewidth=0)
 
     axes.set(xlabel="number of learners", ylabel=AXIS[result.preset.measure])
     _set_ticks(axes, result)
 
 
-def find_look(method: str) -> dict[str, Any]:
+class Look(TypedDict, total=False):
+    """How matplotlib draws a line with marks."""
+
+    color: str
+    linestyle: Dashes
+    linewidth: float
+    marker: str
+    markersize: float
+
+
+def find_look(method: str) -> Look:
     """Return a colour for the weights, and a line and a mark for the clustering."""
     if method == BASELINE:
         return {"color": BLACK, "linestyle": "dashed", "linewidth": 1.8}
 
     weights, _, clustering = method.partition("-")
     return {
-        "color": COLOURS.get(weights, "#777777"),
+        "color": COLOURS.get(weights, GREY),
         "linestyle": LINES.get(clustering, "solid"),
         "marker": MARKS.get(clustering, ""),
         "markersize": 3.2,
@@ -201,7 +225,7 @@ def find_look(method: str) -> dict[str, Any]:
     }
 
 
-def _set_ticks(axes: Any, result: Results) -> None:
+def _set_ticks(axes: Axes, result: Results) -> None:
     """Give errors a logarithmic axis with plain numbers, and times a linear one from zero."""
     ticker = import_optional("matplotlib.ticker")
     axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))

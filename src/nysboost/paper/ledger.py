@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Decision:
     rests_on: str = ""
     would_decide: int | None = None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return a row of ``ledger.csv``."""
         return {
             "statement": self.statement.number,
@@ -94,6 +94,7 @@ LACKS = "data missing"
 
 def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decision:
     """Decide a statement under one reading, from the results of all presets that it needs."""
+    # both sides of each comparison, or the presets that are missing
     measured: list[Measured] = []
     lacks: list[str] = []
     for part in statement.parts:
@@ -107,6 +108,7 @@ def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decisio
     if lacks:
         return Decision(statement, reading, LACKS, tuple(lacks))
 
+    # the paired test where Welch's finds no clear answer
     decision = _decide_by("Welch", statement, reading, measured)
     if decision.verdict in ("holds", "does not hold"):
         return decision
@@ -115,12 +117,15 @@ def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decisio
 
 def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Measured | None:
     """Return both sides of a comparison, or None if one of them was not measured."""
+    # a property and its bound
     if isinstance(part, Bound):
         values = results.properties.get(part.property)
         if values is None:
             return None
-        return Measured(part, values, np.full(len(values), part.below))
+        bound = np.full(len(values), part.below)
+        return Measured(part, values, bound)
 
+    # two methods
     left = results.sample(reading, part.left)
     right = results.sample(reading, part.right)
     if left is None or right is None:
@@ -147,27 +152,34 @@ class Tests:
 
 def _test(measured: Sequence[Measured], test: Test) -> Tests:
     """Test all comparisons, those of as many replicates at once."""
-    size = len(measured)
-    t, smaller, larger, tie, t_tie = np.empty((5, size))
+    n = len(measured)
+    found = Tests(
+        t=np.empty(n),
+        smaller=np.empty(n),
+        larger=np.empty(n),
+        tie=np.empty(n),
+        t_tie=np.empty(n),
+        replicates=np.array([len(one.left) for one in measured]),
+    )
+
+    # comparisons of as many replicates, and of one test, have one array
     kinds = [(len(one.left), test == "paired" or one.always_paired) for one in measured]
     for kind in set(kinds):
+        _, paired = kind
         mine = [i for i, other in enumerate(kinds) if other == kind]
         left = np.stack([measured[i].left for i in mine], axis=1)
         right = np.stack([measured[i].right for i in mine], axis=1)
-        paired = kind[1]
 
         # left is smaller; left is larger
-        t[mine], smaller[mine] = compare_means(left, right, paired)
-        _, larger[mine] = compare_means(right, left, paired)
+        found.t[mine], found.smaller[mine] = compare_means(left, right, paired)
+        _, found.larger[mine] = compare_means(right, left, paired)
 
         # they are tied: left is below (1 + TIE) right, and above (1 − TIE) right
         t_below, below = compare_means(left, (1 + TIE) * right, paired)
         t_above, above = compare_means((1 - TIE) * right, left, paired)
-        tie[mine] = np.maximum(below, above)
-        t_tie[mine] = np.maximum(t_below, t_above)
-
-    replicates = np.array([len(one.left) for one in measured])
-    return Tests(t, smaller, larger, tie, t_tie, replicates)
+        found.tie[mine] = np.maximum(below, above)
+        found.t_tie[mine] = np.maximum(t_below, t_above)
+    return found
 
 
 @dataclass(frozen=True)
@@ -203,19 +215,27 @@ def _classify(statement: Statement, tests: Tests) -> Outcome:
     if statement.needs == "some":
         p_values = correct(p_values)
     holds = p_values < statement.level
-    reverse = (correct(tests.larger) < statement.level) & ~holds
-    tied = (tests.tie < statement.level) & ~holds & ~reverse
+
+    # each is of one kind: what holds is not reversed, and neither is tied
+    is_reversed = correct(tests.larger) < statement.level
+    is_tied = tests.tie < statement.level
+    reverse = is_reversed & ~holds
+    tied = is_tied & ~holds & ~reverse
     return Outcome(holds, reverse, tied)
 
 
 def _decide_by(
-    test: Test, statement: Statement, reading: Reading, measured: Sequence[Measured]
+    test: Test,
+    statement: Statement,
+    reading: Reading,
+    measured: Sequence[Measured],
 ) -> Decision:
     """Decide a statement by one of the tests."""
     # the verdict
     tests = _test(measured, test)
     outcome = _classify(statement, tests)
-    verdict = _find_verdict(statement, int(tests.replicates.min()), outcome)
+    n_replicates = int(tests.replicates.min())
+    verdict = _find_verdict(statement, n_replicates, outcome)
     decision = Decision(
         statement,
         reading,
@@ -236,28 +256,40 @@ def _find_verdict(statement: Statement, replicates: int, outcome: Outcome) -> st
     """Return what follows for a statement from its comparisons."""
     holds = outcome.holds
     is_open = outcome.is_open
+
+    # most: more than half of them, or half of them against it
     if statement.needs == "most":
         half = len(holds) / 2
+        against = outcome.reversed | outcome.tied
         if holds.sum() > half:
             return "holds"
-        against = outcome.reversed | outcome.tied
-        return "does not hold" if against.sum() >= half else "undecided"
+        if against.sum() >= half:
+            return "does not hold"
+        return "undecided"
 
+    # some: one of them
     if statement.needs == "some":
         if holds.any():
             return "holds"
-        return "undecided" if is_open.any() else "does not hold"
+        if is_open.any():
+            return "undecided"
+        return "does not hold"
 
-    # all of them
+    # all: one against it is enough
     enough = statement.at_replicates
     has_all_replicates = enough is not None and replicates >= enough
-    if outcome.reversed.any() or (has_all_replicates and not holds.all()):
+    is_refuted = has_all_replicates and not holds.all()
+    if outcome.reversed.any() or is_refuted:
         return "does not hold"
+
+    # without one that is open, all hold or tie
     if is_open.any():
         return "undecided"
     if holds.all():
         return "holds"
-    return "holds or ties" if holds.any() else "fails only in size"
+    if holds.any():
+        return "holds or ties"
+    return "fails only in size"
 
 
 def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Outcome) -> int:
@@ -270,7 +302,8 @@ def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Outcome) 
         return statement.at_replicates
 
     # replicates that each open comparison needs, in increasing order
-    needed_t = stats.norm.ppf(1 - statement.level) + stats.norm.ppf(POWER)
+    significant = stats.norm.ppf(1 - statement.level)
+    needed_t = significant + stats.norm.ppf(POWER)
     clearest = np.maximum(np.abs(tests.t), -tests.t_tie)
     growth = needed_t / np.maximum(clearest, 1e-3)
     needed = tests.replicates * growth**2
@@ -284,8 +317,9 @@ def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Outcome) 
         majority = len(outcome.holds) // 2 + 1
         lacking = majority - int(outcome.holds.sum())
         decisive = min(lacking, len(each)) - 1
+    would_decide = int(np.ceil(each[decisive]))
     more_than_now = int(tests.replicates.min()) + 1
-    return max(int(np.ceil(each[decisive])), more_than_now)
+    return max(would_decide, more_than_now)
 
 
 def _say_weakest(measured: Sequence[Measured], tests: Tests) -> str:
@@ -310,9 +344,10 @@ def _say_weakest(measured: Sequence[Measured], tests: Tests) -> str:
 def decide_all(results: ByPreset) -> list[Decision]:
     """Decide every statement under each reading that was run; small versions decide nothing."""
     of_paper = {name: result for name, result in results.items() if result.has_paper_sizes}
-    readings: list[Reading] = []
+    readings: dict[Reading, None] = {}
     for result in of_paper.values():
-        readings += [reading for reading in result.preset.readings if reading not in readings]
+        readings |= dict.fromkeys(result.preset.readings)
+
     decisions = []
     for statement in STATEMENTS:
         decisions += [decide(statement, of_paper, reading) for reading in readings]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nysboost.compare.charts import Chart
 from nysboost.compare.page import Page, Section, Table, format_number
@@ -16,6 +16,9 @@ from nysboost.paper.ledger import HOW_DECIDED, LACKS, Decision, group_by_stateme
 from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
 from nysboost.paper.results import ByPreset, Results, Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_SAID = 10_000
 """A number of replicates above this is said to be more than it."""
@@ -52,6 +55,7 @@ def make_page(
     With `panels` each panel is a chart of its own, as a web page draws them; without, each figure
     is the picture that lies beside the page.
     """
+    # what made the numbers
     used = {}
     made_with = {}
     for name, result in results.items():
@@ -84,15 +88,18 @@ def make_page(
 def _find_commands(results: ByPreset, command: str) -> dict[str, str]:
     """Return the command that repeats the run and, if that is another, the one for the paper's."""
     commands = {"The same numbers again:": command}
-    of_paper = set(results) <= set(ORDER)
-    all_presets = len(results) == len(ORDER)
-    complete = all_presets and all(result.has_paper_sizes for result in results.values())
-    if of_paper and not complete and command != EVERYTHING:
+    if command == EVERYTHING or not set(results) <= set(ORDER):
+        return commands
+
+    # some of the paper's presets, or small versions of them
+    in_full = [name for name, result in results.items() if result.has_paper_sizes]
+    if len(in_full) < len(ORDER):
         commands["All data sets, learners and replicates of the paper:"] = EVERYTHING
     return commands
 
 
 def _find_files(results: ByPreset, decisions: Sequence[Decision]) -> list[str]:
+    """Return the tables that lie beside the page."""
     files = [f"{name}/{name}.csv" for name in results]
     if decisions:
         files.insert(0, "ledger.csv")
@@ -106,9 +113,9 @@ def _make_figures(results: ByPreset, panels: bool) -> Section:
     """Return the figures under the first reading: all sets as whole columns, if that was run."""
     charts = []
     for figure in figures.available(results):
-        reading = results[figure.panels[0].preset].preset.readings[0]
+        reading = _first_reading(figure, results)
         if panels:
-            charts += [_chart_panel(figure, panel, results, reading) for panel in figure.panels]
+            charts += [_chart_panel(figure, panel, results) for panel in figure.panels]
             continue
 
         title = f"Figure {figure.number}. {figure.caption}"
@@ -123,15 +130,33 @@ def _make_figures(results: ByPreset, panels: bool) -> Section:
     return Section("The figures", [sentence], charts)
 
 
-def _draw_nothing(axes: Any) -> None:
+def _first_reading(figure: Figure, results: ByPreset) -> Reading:
+    """Return the first reading of the preset of a figure's first panel."""
+    first = results[figure.panels[0].preset]
+    return first.preset.readings[0]
+
+
+def _draw_nothing(axes: Axes) -> None:
     """Draw a chart whose picture is there."""
 
 
-def _chart_panel(figure: Figure, panel: Panel, results: ByPreset, reading: Reading) -> Chart:
-    def draw(axes: Any) -> None:
-        figures.draw_panel(axes, panel, results[panel.preset], reading)
+@dataclass(frozen=True)
+class PanelPlot:
+    """Draws a panel of a figure."""
 
-    return Chart(f"Figure {figure.number}: {figures.label(panel, results)}", draw)
+    panel: Panel
+    result: Results
+    reading: Reading
+
+    def __call__(self, axes: Axes) -> None:
+        """Draw into axes."""
+        figures.draw_panel(axes, self.panel, self.result, self.reading)
+
+
+def _chart_panel(figure: Figure, panel: Panel, results: ByPreset) -> Chart:
+    title = f"Figure {figure.number}: {figures.label(panel, results)}"
+    reading = _first_reading(figure, results)
+    return Chart(title, PanelPlot(panel, results[panel.preset], reading))
 
 
 # Verdicts
@@ -144,6 +169,7 @@ def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
         yield Section("Which statements hold", [sentence])
         return
 
+    # a row for each statement, and the reason if it does not hold
     rows = []
     reasons = []
     for number, mine in group_by_statement(decisions).items():
@@ -170,8 +196,9 @@ def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
 def _count_verdicts(decisions: Sequence[Decision]) -> Iterator[str]:
     """Yield how many statements have each verdict, for each reading."""
     for words in _list_readings(decisions):
-        verdicts = Counter(d.verdict for d in decisions if d.reading.words == words)
-        yield ", ".join(f"{verdict}: {n}" for verdict, n in sorted(verdicts.items()))
+        mine = [decision for decision in decisions if decision.reading.words == words]
+        counts = Counter(decision.verdict for decision in mine)
+        yield ", ".join(f"{verdict}: {n}" for verdict, n in sorted(counts.items()))
 
 
 def _list_readings(decisions: Sequence[Decision]) -> list[str]:
@@ -199,7 +226,8 @@ def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
     rows = []
     for number, mine in group_by_statement(decisions).items():
         statement = mine[0].statement
-        rows.append([str(number), statement.section, f"“{statement.quote}”", statement.tests])
+        quote = f"“{statement.quote}”"
+        rows.append([str(number), statement.section, quote, statement.tests])
 
     head = ["", "section", "the paper's words", "tested as"]
     table = Table("The sentences, and how each is tested", head, rows, folded=True)
@@ -241,6 +269,7 @@ def list_verdicts(decisions: Sequence[Decision]) -> list[str]:
 
 def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
     """Say how many statements hold, and why others are not decided."""
+    # how much was run
     numbers = [result.preset.replicates for result in results.values()]
     said = format_count(max(numbers), "replicate")
     if min(numbers) < max(numbers):
@@ -250,7 +279,8 @@ def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
 
     # what holds
     groups = _group(decisions)
-    counts = ", ".join(f"{what} {len(gists)}" for what, gists in groups.items())
+    sizes = {what: len(gists) for what, gists in groups.items()}
+    counts = ", ".join(f"{what} {size}" for what, size in sizes.items())
     readings = format_count(len(_list_readings(decisions)), "reading")
     total = len(group_by_statement(decisions))
     text = f"{said}, {readings} of the validation sets. Of {total} statements: {counts}."
@@ -274,30 +304,41 @@ def _make_summary(results: ByPreset) -> Section:
     head.append("learners of URB-mean for the error of the ensemble")
     rows = []
     for result in results.values():
-        first = result.preset.readings[0]
-        summaries = {summary.method: summary for summary in result.summaries(first)}
-        variants = [name for name in result.preset.drawn if name != BASELINE and name in summaries]
-        drawn = [summaries[name] for name in variants]
-        best = min(drawn, key=_last_mean, default=summaries[BASELINE])
+        preset = result.preset
+        summaries = {summary.method: summary for summary in result.summaries(preset.readings[0])}
+        baseline = summaries[BASELINE]
         urb = summaries.get("URB-mean")
 
+        # the best of the variants that were run and that the paper draws
+        drawn = set(preset.drawn) - {BASELINE}
+        variants = [summary for summary in summaries.values() if summary.method in drawn]
+        best = min(variants, key=_last_mean, default=baseline)
         row = [
-            result.preset.title,
-            str(result.preset.replicates),
-            f"{best.method}: {format_number(_last_mean(best))}",
-            format_number(_last_mean(urb)) if urb else "–",
-            format_number(_last_mean(summaries[BASELINE])),
+            preset.title,
+            str(preset.replicates),
+            f"{best.method}: {_say_last_mean(best)}",
+            _say_last_mean(urb),
+            _say_last_mean(baseline),
             _say_match(urb),
         ]
         rows.append(row)
+
     sentences = ["Mean errors under the first reading; of the runtime, mean seconds."]
-    sentences += [say_properties(result) for result in results.values() if result.properties]
+    measured = [result for result in results.values() if result.properties]
+    sentences += [say_properties(result) for result in measured]
     return Section(title, sentences, tables=[Table(title, head, rows)])
 
 
 def _last_mean(summary: Summary) -> float:
     """Return the mean with the most learners."""
     return float(summary.mean[-1])
+
+
+def _say_last_mean(summary: Summary | None) -> str:
+    """Return the mean with the most learners, or a dash where a method was not run."""
+    if summary is None:
+        return "–"
+    return format_number(_last_mean(summary))
 
 
 def _say_mean(summary: Summary, i: int) -> str:
@@ -327,7 +368,9 @@ def say_properties(result: Results) -> str:
 def say_protocol(result: Results) -> str:
     """Return the settings of a preset in a sentence."""
     p = result.preset
-    draws = "each with its own points" if p.redraw else "all on the same points"
+    draws = "all on the same points"
+    if p.redraw:
+        draws = "each with its own points"
     replicates = format_count(p.replicates, "replicate")
     return (
         f"{replicates}, {draws} (n = {p.n_points}); m = {p.n_columns}, "
@@ -343,17 +386,18 @@ def _make_section(result: Results) -> Section:
 
 def _make_table(result: Results, reading: Reading) -> Table:
     """Return all methods under one reading, best first."""
+    # at 5, 10 and the most learners
     most = result.counts[-1]
     shown = [i for i, count in enumerate(result.counts) if count in (5, 10, most)]
     head = ["method", *(f"p = {result.counts[i]}" for i in shown)]
     head += [f"learners to match {BASELINE} at p = {most}", f"p-value at p = {most}", "Holm"]
 
     rows = []
-    for s in sorted(result.summaries(reading), key=_last_mean):
-        means = [_say_mean(s, i) for i in shown]
-        p_value = format_number(s.p_value[-1], 2)
-        holm = format_number(s.holm[-1], 2)
-        rows.append([s.method, *means, _say_match(s), p_value, holm])
+    for summary in sorted(result.summaries(reading), key=_last_mean):
+        means = [_say_mean(summary, i) for i in shown]
+        p_value = format_number(summary.p_value[-1], 2)
+        holm = format_number(summary.holm[-1], 2)
+        rows.append([summary.method, *means, _say_match(summary), p_value, holm])
 
     note = (
         "Mean ± standard error; bold: drawn in the paper's figures. p-values are one-sided Welch "
@@ -365,6 +409,7 @@ def _make_table(result: Results, reading: Reading) -> Table:
 
 
 def _make_data(sizes: Mapping[str, str]) -> Section:
+    """Return the data sets that were used, as read and in the paper."""
     columns = {
         "name": "name",
         "data set": "data set",
@@ -375,4 +420,5 @@ def _make_data(sizes: Mapping[str, str]) -> Section:
 
     drawn = [row for row in datasets.list_all() if row["name"] in sizes]
     records = [row | {"as read": sizes[row["name"]]} for row in drawn]
-    return Section("Data sets", tables=[Table.of("What was drawn from", columns, records)])
+    table = Table.of("What was drawn from", columns, records)
+    return Section("Data sets", tables=[table])

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from nysboost.compare.methods import split_names
 from nysboost.compare.page import REPORT, make_writable, write, write_csv
@@ -29,29 +29,37 @@ RUN_FILE = "run.json"
 """What was asked for in a folder, so that a run never replaces the report of another."""
 
 
-def run(options: Namespace) -> dict[str, Any]:
+Found: TypeAlias = dict[str, object]
+"""What a run has found out: its outcome, the verdicts, and where the report is."""
+
+
+def run(options: Namespace) -> Found:
     """Run all that is asked for, write it into a folder, and return outcome and verdicts."""
+    # what is wrong is said at once
     chosen = choose_presets(options)
     _refuse_other_report(options)
     make_writable(options.out, [REPORT])
 
-    # What is missing is said, or downloaded, before hours of work and not between them.
+    # what is missing is said, or downloaded, before hours of work and not between them
     sources = _load_data(chosen, options.data_dir)
     plans = {preset.name: _make_plan(preset, options) for preset in chosen}
 
     # records that are there
+    results = {}
     if options.report_only:
-        gathered = {name: runner.gather(plan, options.out / name) for name, plan in plans.items()}
-        return _write_report(gathered, sources, options)
+        for name, plan in plans.items():
+            results[name] = runner.gather(plan, options.out / name)
+        return _write_report(results, sources, options)
 
     # records that are missing
-    results = {}
     left = []
     for name, result in _make_records(plans, sources, options):
         if result is None:
             left.append(name)
         else:
             results[name] = result
+
+    # there may be no report to write
     if left:
         outcome = f"Stopped after {options.max_minutes} min; still to run: {', '.join(left)}."
         return _without_report(outcome, "The same command goes on where it was.")
@@ -61,7 +69,7 @@ def run(options: Namespace) -> dict[str, Any]:
     return _write_report(results, sources, options)
 
 
-def _without_report(outcome: str, advice: str) -> dict[str, Any]:
+def _without_report(outcome: str, advice: str) -> Found:
     """Say why there is no report, and what to do."""
     print(f"{outcome} {advice}")
     return {"outcome": outcome, "verdicts": [], "report": ""}
@@ -90,7 +98,10 @@ def _make_records(
     for name, plan in plans.items():
         preset = plan.preset
         count = format_count(preset.replicates, "replicate")
-        print(f"{preset.title}: {count}; data: {sources[preset.data].source}.")
+        source = sources[preset.data].source
+        print(f"{preset.title}: {count}; data: {source}.")
+
+        # as long as there is time
         began = time.perf_counter()
         with report_progress(name, verbose=1) as work:
             result = runner.run(plan, options.out / name, options.jobs, deadline)
@@ -100,11 +111,9 @@ def _make_records(
         yield name, result
 
 
-def _write_report(
-    results: ByPreset, sources: Mapping[str, Points], options: Namespace
-) -> dict[str, Any]:
+def _write_report(results: ByPreset, sources: Mapping[str, Points], options: Namespace) -> Found:
     """Write figures, ledger and report, and return outcome and verdicts."""
-    # numbers, figures, verdicts
+    # numbers, figures, verdicts, each in files of their own
     out: Path = options.out
     for name, result in results.items():
         write_csv(out / name / f"{name}.csv", result.records())
@@ -123,17 +132,24 @@ def _write_report(
     write(page, out / REPORT)
     plain_page = report.make_page(results, decisions, about, panels=False)
     write(plain_page, out / "report.md")
+
+    # a later run that asks for the same may replace them
     with atomic_file(out / RUN_FILE, "The description of the run") as file:
         file.write(_describe_run(options).encode())
 
     # what is said at the end
     print(page.headline)
     print(f"The report is {out / REPORT}; figures and numbers lie beside it.")
-    verdicts = [
-        {"statement": d.statement.number, "reading": str(d.reading), "verdict": d.verdict}
-        for d in decisions
-        if d.verdict != ledger.LACKS
-    ]
+    verdicts = []
+    for decision in decisions:
+        if decision.verdict == ledger.LACKS:
+            continue
+        verdict = {
+            "statement": decision.statement.number,
+            "reading": str(decision.reading),
+            "verdict": decision.verdict,
+        }
+        verdicts.append(verdict)
     return {"outcome": page.headline, "verdicts": verdicts, "report": str(out / REPORT)}
 
 
@@ -151,13 +167,16 @@ def _describe_run(options: Namespace) -> str:
 
 def _refuse_other_report(options: Namespace) -> None:
     """Refuse to replace the report of another run without --force."""
-    replaces_a_report = (options.out / REPORT).exists() and not options.records_only
-    if options.force or not replaces_a_report:
+    has_report = (options.out / REPORT).exists()
+    if options.force or options.records_only or not has_report:
         return
 
     # the same run, with other replicates perhaps
     described = options.out / RUN_FILE
-    if described.is_file() and described.read_text(encoding="utf-8") == _describe_run(options):
+    earlier = ""
+    if described.is_file():
+        earlier = described.read_text(encoding="utf-8")
+    if earlier == _describe_run(options):
         return
     raise UserError(
         f"{options.out} has the report of another run: give another folder with --out, "
@@ -180,7 +199,6 @@ class Replicates:
         for text in texts:
             # "N" has no name before it
             name, _, count = text.rpartition("=")
-
             if not count.isdigit() or int(count) < 1:
                 raise UserError(
                     f"--replicates takes N or PRESET=N with N at least 1, not {text!r}."
@@ -193,7 +211,8 @@ class Replicates:
 
     def choose(self, preset: Preset) -> int:
         """Return the number of replicates of a preset."""
-        return self.of.get(preset.name, self.of_others or preset.replicates)
+        usual = self.of_others or preset.replicates
+        return self.of.get(preset.name, usual)
 
 
 def choose_presets(options: Namespace) -> list[Preset]:
@@ -218,6 +237,7 @@ def _choose_preset(name: str, replicates: Replicates, options: Namespace) -> Pre
     if options.quick:
         preset = replace(preset, **preset.quick)
 
+    # replicates, readings and learners that were asked for
     changed = replace(
         preset,
         replicates=replicates.choose(preset),
@@ -250,6 +270,7 @@ def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
     if not asked:
         raise UserError("--variants names no method: give names separated by commas, or all.")
 
+    # the baseline always runs; times of pooled methods are not measured
     asked.add(BASELINE)
     if preset.measure == "seconds":
         asked -= set(POOLED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -58,14 +58,20 @@ class Results:
     def has_paper_sizes(self) -> bool:
         """Whether the preset is one of the paper's, with all its points and learners."""
         name = self.preset.name
-        return name in presets.ORDER and self.preset.settings() == presets.load(name).settings()
+        if name not in presets.ORDER:
+            return False
+        return self.preset.settings() == presets.load(name).settings()
 
     def sample(self, reading: Reading, side: Side) -> Floats | None:
         """Return one value for each replicate, or None if it was not measured."""
-        values = self.values.get(reading, {}).get(side.method)
+        of_reading = self.values.get(reading, {})
+        values = of_reading.get(side.method)
         if values is None or side.n_learners not in self.counts:
             return None
-        found: Floats = values[:, self.counts.index(side.n_learners)]
+
+        # not at every number of learners
+        column = self.counts.index(side.n_learners)
+        found: Floats = values[:, column]
         if np.isnan(found).any():
             return None
         return found
@@ -77,10 +83,11 @@ class Results:
 
         # one-sided tests of "smaller than the baseline", where both were measured
         p_values = np.full((len(values), len(self.counts)), np.nan)
-        for row, method in enumerate(values):
+        for row, (method, mine) in enumerate(values.items()):
             if method != BASELINE:
-                p_values[row] = compare_means(values[method], base)[1]
-                p_values[row, np.isnan(values[method]).any(axis=0)] = np.nan
+                _, of_method = compare_means(mine, base)
+                is_measured = ~np.isnan(mine).any(axis=0)
+                p_values[row, is_measured] = of_method[is_measured]
         corrected = correct(p_values)
 
         return [
@@ -101,12 +108,13 @@ class Results:
         if self.preset.measure != "error":
             return None
         target = base[:, -1].mean()
-        for count, error in zip(self.counts, mine.mean(axis=0), strict=True):
+        errors = mine.mean(axis=0)
+        for count, error in zip(self.counts, errors, strict=True):
             if error <= target:
                 return count
         return None
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, object]]:
         """Return the summaries under every reading, a record for each number of learners."""
         records = []
         for reading in self.preset.readings:
@@ -137,8 +145,8 @@ def _standard_error(values: Floats) -> Floats:
     n = len(values)
     if n == 1:
         return np.full_like(values[0], np.nan)
-    error: Floats = values.std(axis=0, ddof=1) / np.sqrt(n)
-    return error
+    deviation = values.std(axis=0, ddof=1)
+    return np.asarray(deviation / np.sqrt(n))
 
 
 def compare_means(first: Floats, second: Floats, paired: bool = False) -> tuple[Floats, Floats]:
@@ -153,7 +161,9 @@ def compare_means(first: Floats, second: Floats, paired: bool = False) -> tuple[
             found = stats.ttest_rel(first, second, alternative="less")
         else:
             found = stats.ttest_ind(first, second, equal_var=False, alternative="less")
-    return np.nan_to_num(found.statistic), np.nan_to_num(found.pvalue, nan=0.5)
+    t = np.nan_to_num(found.statistic)
+    p_value = np.nan_to_num(found.pvalue, nan=0.5)
+    return t, p_value
 
 
 def correct(p_values: Floats) -> Floats:
@@ -163,7 +173,8 @@ def correct(p_values: Floats) -> Floats:
     places = np.argsort(p_values, axis=None)[:known]
 
     # the i-th smallest of N is multiplied by N − i + 1, and none is below the one before it
-    scaled = p_values.flat[places] * np.arange(known, 0, -1)
+    factors = np.arange(known, 0, -1)
+    scaled = p_values.flat[places] * factors
     increasing = np.maximum.accumulate(scaled)
 
     adjusted = np.full_like(p_values, np.nan)

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypeAlias, TypedDict
 
 import joblib
 import numpy as np
@@ -34,8 +34,21 @@ from nysboost.paper.results import Results
 from nysboost.rows.files import atomic_file
 from nysboost.user_error import UserError
 
-Record = dict[str, Any]
-Key = tuple[int, str]
+
+class Record(TypedDict):
+    """What a replicate gave under a reading, as a line of JSON; None was not measured."""
+
+    replicate: int
+    reading: str
+    made_with: str
+    values: dict[str, list[float | None]]
+    properties: dict[str, float]
+
+
+RunSettings: TypeAlias = dict[str, object]
+"""All that a record depends on, as the first line of its file."""
+
+Key: TypeAlias = tuple[int, str]
 """A replicate and the name of a reading: what tells one record from another."""
 
 ANY = "any"
@@ -94,14 +107,15 @@ class Plan:
     device: str = ""
     code: str = field(default_factory=digest_code)
 
-    def settings(self) -> Record:
+    def settings(self) -> RunSettings:
         """Return all that a record depends on."""
+        points = datasets.load(self.preset.data, self.data_dir)
         return {
             "format": RECORD_FORMAT,
             "preset": self.preset.settings(),
             "methods": self.methods,
             "seed": self.seed,
-            "data": datasets.load(self.preset.data, self.data_dir).fingerprint(),
+            "data": points.fingerprint(),
             "code": self.code,
             "libraries": {name: version(name) for name in LIBRARIES},
         }
@@ -117,8 +131,9 @@ class Plan:
     @property
     def keys(self) -> list[Key]:
         """The replicates and readings to run, in order."""
+        numbers = range(self.preset.replicates)
         names = [name_reading(reading) for reading in self.readings]
-        return list(itertools.product(range(self.preset.replicates), names))
+        return list(itertools.product(numbers, names))
 
     def results(self, records: Mapping[Key, Record]) -> Results:
         """Return what the records say."""
@@ -134,18 +149,29 @@ class Plan:
         for reading in self.preset.readings:
             of_reading = [record for record in mine if record["reading"] == str(reading)]
             found = _stack(of_reading, "values") | shared
-            values[reading] = {method: found[method] for method in self.methods if method in found}
+            measured = [method for method in self.methods if method in found]
+            values[reading] = {method: found[method] for method in measured}
 
-        made_with = tuple(dict.fromkeys(record["made_with"] for record in mine))
-        return Results(self.preset, self.methods, self.seed, values, properties, made_with)
+        # the versions that made them, each once
+        versions = dict.fromkeys(record["made_with"] for record in mine)
+        return Results(
+            self.preset,
+            self.methods,
+            self.seed,
+            values,
+            properties,
+            made_with=tuple(versions),
+        )
 
 
 def name_reading(reading: Reading | None) -> str:
     """Return the name of a reading in records."""
-    return ANY if reading is None else str(reading)
+    if reading is None:
+        return ANY
+    return str(reading)
 
 
-def _stack(records: Sequence[Record], what: str) -> dict[str, Floats]:
+def _stack(records: Sequence[Record], what: Literal["values", "properties"]) -> dict[str, Floats]:
     """Return each entry of some records as an array whose first axis is the replicate."""
     if not records:
         return {}
@@ -168,8 +194,8 @@ def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Resu
     # the records of these settings that an earlier run has made
     out.mkdir(parents=True, exist_ok=True)
     settings = plan.settings()
-    digest = hashlib.sha256(_to_text(settings).encode()).hexdigest()[:16]
-    path = out / f"{plan.preset.name}-{digest}.jsonl"
+    digest = hashlib.sha256(_to_text(settings).encode())
+    path = out / f"{plan.preset.name}-{digest.hexdigest()[:16]}.jsonl"
     records: dict[Key, Record] = {}
     if path.exists():
         _, records = read(path)
@@ -177,7 +203,8 @@ def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Resu
     # those that are missing
     work = current()
     total = len(plan.keys)
-    work.begin(total, total - len(find_missing(plan, records)))
+    n_there = total - len(find_missing(plan, records))
+    work.begin(total, n_there)
     for made in _make_records(plan, records, jobs, deadline):
         if not made:  # the time was over
             continue
@@ -196,8 +223,10 @@ def find_missing(plan: Plan, records: Mapping[Key, Record]) -> list[Key]:
     return [key for key in plan.keys if key not in records]
 
 
-def _write(path: Path, settings: Record, records: Mapping[Key, Record]) -> None:
-    lines = [settings, *(record for _, record in sorted(records.items()))]
+def _write(path: Path, settings: RunSettings, records: Mapping[Key, Record]) -> None:
+    """Write the settings and then the records in their order, a line each."""
+    lines: list[object] = [settings]
+    lines += [records[key] for key in sorted(records)]
     with atomic_file(path, "The records") as file:
         file.writelines(f"{_to_text(line)}\n".encode() for line in lines)
 
@@ -216,6 +245,7 @@ def gather(plan: Plan, out: Path) -> Results:
             "methods, seed and data; a report is made of one."
         )
 
+    # they have to be complete
     (path,) = matching
     _, records = read(path)
     missing = find_missing(plan, records)
@@ -227,25 +257,30 @@ def gather(plan: Plan, out: Path) -> Results:
     return plan.results(records)
 
 
-def read(path: Path) -> tuple[Record, dict[Key, Record]]:
+def read(path: Path) -> tuple[RunSettings, dict[Key, Record]]:
     """Return the settings and the records of a file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         settings, *records = map(json.loads, lines)
-        keyed = {(record["replicate"], record["reading"]): record for record in records}
+        keyed: dict[Key, Record] = {}
+        for record in records:
+            keyed[record["replicate"], record["reading"]] = record
     except (ValueError, KeyError, TypeError) as error:
         msg = f"{path} is no file of records, or it is damaged ({error}): remove it and run again."
         raise UserError(msg) from error
     return settings, keyed
 
 
-def _to_text(value: Record) -> str:
+def _to_text(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _leave_code_out(settings: Record) -> str:
+def _leave_code_out(settings: RunSettings) -> str:
     """Return the settings that say what was run, not what ran it."""
-    return _to_text({k: v for k, v in settings.items() if k not in ("code", "libraries")})
+    left = dict(settings)
+    for name in ("code", "libraries"):
+        left.pop(name, None)
+    return _to_text(left)
 
 
 @dataclass(frozen=True)
@@ -271,15 +306,16 @@ class Task:
         return [self._record(found) for found in one.measure(self.readings)]
 
     def _record(self, found: Measured) -> Record:
+        """Return what was measured as a record, or refuse what is infinite."""
+        measured = list(itertools.chain(*found.values.values()))
+        is_finite = np.isfinite(list(found.properties.values())).all()
+        if np.isinf(measured).any() or not is_finite:
+            raise UserError(f"Replicate {self.number} of {self.plan.preset.name} is not finite.")
+
         # null is JSON's word for what was not measured
         values = {}
         for name, mine in found.values.items():
             values[name] = [None if np.isnan(value) else value for value in mine]
-
-        # all that was measured is finite
-        measured = [value for value in itertools.chain(*values.values()) if value is not None]
-        if not np.isfinite([*measured, *found.properties.values()]).all():
-            raise UserError(f"Replicate {self.number} of {self.plan.preset.name} is not finite.")
 
         return {
             "replicate": self.number,
@@ -291,7 +327,10 @@ class Task:
 
 
 def _make_records(
-    plan: Plan, records: Mapping[Key, Record], jobs: int, deadline: float | None
+    plan: Plan,
+    records: Mapping[Key, Record],
+    jobs: int,
+    deadline: float | None,
 ) -> Iterator[list[Record]]:
     """Yield the missing records of each replicate, as soon as they are made."""
     # few processes where times are measured; those of joblib end with this one
@@ -308,11 +347,13 @@ def _make_records(
         if missing:
             tasks.append(Task(plan, number, missing, deadline, parent))
 
-    # in this process, or in as many as there are jobs
+    # in this process
     if jobs == 1:
         with threadpool_limits(1):
             yield from (task.run() for task in tasks)
         return
+
+    # in as many as there are jobs
     try:
         with joblib.parallel_config("loky", inner_max_num_threads=1):
             # one item at a time, so that an end leaves little behind

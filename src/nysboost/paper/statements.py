@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import filter as match
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
 from nysboost.paper import read_toml
 from nysboost.paper.replicate import METHODS
@@ -78,7 +78,21 @@ class Statement:
         return tuple(dict.fromkeys(part.preset for part in self.parts))
 
 
-def _expand(table: Mapping[str, Any]) -> Iterator[Comparison]:
+class ComparisonTable(TypedDict):
+    """Comparisons as the paper's table has them: methods by name, or by a pattern with stars.
+
+    `at` has numbers of learners, for both sides or for each.
+    """
+
+    presets: list[str]
+    smaller: list[str]
+    larger: list[str]
+    factor: NotRequired[float]
+    paired: NotRequired[bool]
+    at: NotRequired[list[int | tuple[int, int]]]
+
+
+def _expand(table: ComparisonTable) -> Iterator[Comparison]:
     """Compare every smaller with every larger method, on each preset."""
     for preset in table["presets"]:
         for left in _match(table["smaller"]):
@@ -95,28 +109,30 @@ def _match(patterns: Sequence[str]) -> Iterator[str]:
         yield from match(METHODS, pattern)
 
 
-def _compare(table: Mapping[str, Any], preset: str, left: str, right: str) -> Iterator[Comparison]:
+def _compare(table: ComparisonTable, preset: str, left: str, right: str) -> Iterator[Comparison]:
     """Compare two methods at the numbers of learners of a table."""
     factor = table.get("factor", 1.0)
     paired = table.get("paired", False)
     for at in table.get("at", CHECKPOINTS):
-        sides = at
+        # one number for both sides, or one for each
         if isinstance(at, int):
-            sides = (at, at)
-        p, q = sides
+            at = (at, at)
+        p, q = at
         yield Comparison(preset, Side(left, p), Side(right, q), factor, paired)
 
 
-def _read(table: Mapping[str, Any]) -> Statement:
-    plain = dict(table)
-    parts: list[Comparison | Bound] = []
-    for comparisons in plain.pop("compare", []):
-        parts.extend(_expand(comparisons))
-    parts.extend(Bound(**bound) for bound in plain.pop("bound", []))
-    return Statement(parts=tuple(parts), **plain)
+def _read_statements() -> Iterator[Statement]:
+    """Yield the statements of the paper's table, with their comparisons and then their bounds."""
+    for table in read_toml("statements.toml")["statement"]:
+        parts: list[Comparison | Bound] = []
+        for comparisons in table.pop("compare", []):
+            parts += _expand(comparisons)
+        for bound in table.pop("bound", []):
+            parts.append(Bound(**bound))
+        yield Statement(parts=tuple(parts), **table)
 
 
-STATEMENTS = tuple(_read(table) for table in read_toml("statements.toml")["statement"])
+STATEMENTS = tuple(_read_statements())
 
 
 def find_methods(preset: str) -> set[str]:

@@ -107,8 +107,9 @@ class Preset:
     @property
     def counts(self) -> tuple[int, ...]:
         """The numbers of learners measured, increasing."""
-        counts = self.learner_counts or tuple(range(1, self.n_learners + 1))
-        return tuple(c for c in counts if c <= self.n_learners)
+        if not self.learner_counts:
+            return tuple(range(1, self.n_learners + 1))
+        return tuple(count for count in self.learner_counts if count <= self.n_learners)
 
     @property
     def drawn(self) -> tuple[str, ...]:
@@ -116,7 +117,7 @@ class Preset:
         methods = itertools.chain(*self.figures.values())
         return tuple(dict.fromkeys(methods))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Return what the numbers of one replicate depend on: not how many there are."""
         settings = asdict(self)
         for name in NOT_SETTINGS:
@@ -131,9 +132,11 @@ def load(name_or_file: str) -> Preset:
         if name_or_file not in ORDER:
             raise UserError(unknown("preset", name_or_file, (*ORDER, "all")))
         path = Path(__file__).parent / f"{name_or_file}.toml"
+
     if not path.is_file():
         raise UserError(f"There is no preset file {path}.")
-    return parse(path.read_text(encoding="utf-8"), path.stem, str(path))
+    text = path.read_text(encoding="utf-8")
+    return parse(text, path.stem, str(path))
 
 
 def parse(text: str, name: str, where: str) -> Preset:
@@ -201,25 +204,29 @@ _TYPES: dict[str, set[type]] = {
 """What a value in a file, or each of a list, may be, by the annotation of its field."""
 
 
-def _check_values(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _check_values(table: Mapping[str, object], where: str) -> dict[str, Any]:
     """Return the values of a table whose keys and types are those of the fields of a preset."""
     known = {field.name: str(field.type) for field in fields(Preset)}
     del known["name"], known["figures"]
 
-    checked: dict[str, Any] = {}
+    checked = {}
     for key, value in table.items():
         if key not in known:
             raise UserError(f"{where} has a wrong key. {unknown('key', key, known)}")
 
         # a list, or one value, of the field's type
         annotation = known[key]
-        is_list = isinstance(value, list)
-        values = value if is_list else [value]
+        values = [value]
+        if isinstance(value, list):
+            values = value
+        is_tuple = annotation.startswith("tuple")
         types = {type(one) for one in values}
-        if is_list != annotation.startswith("tuple") or not types <= _TYPES[annotation]:
+        if isinstance(value, list) != is_tuple or not types <= _TYPES[annotation]:
             raise UserError(f"{where} gives {key} the value {value!r}, which is of the wrong kind.")
-        if annotation == "int" and value < 1:
+        if annotation == "int" and isinstance(value, int) and value < 1:
             raise UserError(f"{where} gives {key} the value {value}; it must be at least 1.")
 
-        checked[key] = tuple(value) if is_list else value
+        checked[key] = value
+        if is_tuple:
+            checked[key] = tuple(values)
     return checked
