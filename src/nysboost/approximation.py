@@ -124,6 +124,8 @@ class Approximation(LowRankMatrix):
                 return self
             msg = "Only ensemble and boosting runs have prefixes, and only before they are saved."
             raise ValueError(msg)
+
+        # the weights of step 3, for p learners
         mixture = self.trajectory.mixture(self.rule, p)
         shorter = Approximation(self.gram, mixture, self.trajectory, self.rule)
         shorter.method = self.method
@@ -235,13 +237,15 @@ class Approximation(LowRankMatrix):
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
-        # on all rows, whose features are kept where they fit
         error = ERRORS[norm]
         n = self.shape[0]
+
+        # on all rows, whose features are kept where they fit
         if rows is None:
             self._factor.keep()
             return error(self._residual(None), np.arange(n))
 
+        # on some
         chosen = positions(rows, n)
         if len(chosen) == 0:
             msg = "No rows were given, and on no rows there is no error: give at least one."
@@ -273,6 +277,7 @@ class Approximation(LowRankMatrix):
             counts = range(1, len(self.trajectory) + 1)
             return np.array([self.prefix(p).relative_error() for p in counts])
 
+        # the weights for each p, and all errors in one pass
         weights: list[Floats] = []
         for p in range(1, len(self.learners) + 1):
             mixture = self.trajectory.mixture(self.rule, p)
@@ -326,8 +331,8 @@ class Approximation(LowRankMatrix):
 
         residual = self._residual(other)
         rng = make_rng(random_state)
-        new_rows = other is not None
-        return certify(residual, confidence, n_entries, rng, new_rows=new_rows)
+        are_new = other is not None
+        return certify(residual, confidence, n_entries, rng, new_rows=are_new)
 
     def _residual(self, other: Gram | None) -> Residual:
         """Return G − K̂, on the rows of the fit or on others."""
@@ -349,6 +354,7 @@ class Approximation(LowRankMatrix):
         kernel = self.kernel or "precomputed"
         parts = [repr(self.method), str(kernel), f"n={n}"]
 
+        # its size
         if len(self.learners) > 1:
             parts.append(f"{len(self.learners)} learners")
         parts.append(f"{len(self.landmarks)} landmarks")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from nysboost.boosting.selectors import _squared_distances, kmeans
+from nysboost.boosting.selectors import _squared_distances, kmeans_of_distances
 from nysboost.boosting.variants import SELECTORS
 
 selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
@@ -61,7 +61,7 @@ def test_each_centre_of_k_means_has_the_nearest_column_that_is_free(case, m):
     points = E.T
     chosen = SELECTORS["mean"](E, m, np.random.default_rng(3))
     squared = cdist(points, points, "sqeuclidean")
-    owner = kmeans(squared, m, np.random.default_rng(3)).argmin(axis=0)
+    owner = kmeans_of_distances(squared, m, np.random.default_rng(3)).argmin(axis=0)
     centres = np.array([points[owner == j].mean(axis=0) for j in range(m)])
     away = cdist(centres, points, "sqeuclidean")
     free = np.setdiff1d(np.arange(24), chosen)

@@ -7,9 +7,9 @@ pytest.importorskip("triton")
 torch = pytest.importorskip("torch")
 
 import nysboost as nb  # noqa: E402
-from nysboost.features.fused import TILES, FusedMap, Tile, fused_map  # noqa: E402
+from nysboost.features.fused import TILES, FusedMap, TileShape, fused_map  # noqa: E402
 
-SMALL = {3: Tile(32, 64, 16, 4, 1, 4), 1: Tile(32, 16, 16, 4, 1, 1)}
+SMALL = {3: TileShape(32, 64, 16, 4, 1, 4), 1: TileShape(32, 16, 16, 4, 1, 1)}
 KERNELS = [
     nb.Gaussian(gamma=0.05),
     nb.Matern(nu=0.5, sigma=3.0),

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
-from nysboost.boosting.selectors import kmeans, seeds
+from nysboost.boosting.selectors import kmeans_of_distances, seeds
 from nysboost.numerics.kmeans import TRIALS, _Cloud, clusters
 
 
@@ -29,7 +29,7 @@ def loss(to_centres):
 @given(st.integers(1, 60), st.integers(1, 12), st.integers(1, 6), st.integers(0, 100))
 def test_centres_are_the_means_of_the_points_that_are_nearest_to_them(n, k, d, seed):
     P, k = points(n, d, seed), min(k, n)
-    to_centres = kmeans(squared(P), k, np.random.default_rng(seed))
+    to_centres = kmeans_of_distances(squared(P), k, np.random.default_rng(seed))
     owner = to_centres.argmin(axis=0)
     assert len(np.unique(owner)) == k
     centres = np.array([P[owner == j].mean(axis=0) for j in range(k)])
@@ -42,7 +42,7 @@ def test_from_the_same_seeds_scikit_learn_finds_the_same(seed):
     D = squared(P)
     start = P[seeds(D, 30, np.random.default_rng(seed))]
     theirs = KMeans(30, init=start, n_init=1, tol=0).fit(P)
-    ours = kmeans(D, 30, np.random.default_rng(seed))
+    ours = kmeans_of_distances(D, 30, np.random.default_rng(seed))
     assert loss(ours) == pytest.approx(theirs.inertia_)
     np.testing.assert_array_equal(ours.argmin(axis=0), theirs.labels_)
 
@@ -86,7 +86,9 @@ class TestCentroids:
 
     def test_the_loss_is_as_low_as_scikit_learns(self):
         P, rngs = points(300, 10), [np.random.default_rng(s) for s in range(10)]
-        on_distances = [loss(kmeans(squared(P), 30, np.random.default_rng(s))) for s in range(10)]
+        on_distances = [
+            loss(kmeans_of_distances(squared(P), 30, np.random.default_rng(s))) for s in range(10)
+        ]
         ours = [self.loss(P, clusters(P, 30, rng)[0]) for rng in rngs]
         peers = (KMeans(30, n_init=1, random_state=s) for s in range(10))
         theirs = [self.loss(P, peer.fit(P).cluster_centers_) for peer in peers]

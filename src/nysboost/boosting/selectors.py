@@ -80,7 +80,7 @@ def describe(function: object) -> str:
 def kmeans_columns(residual: Array, m: int, rng: Generator) -> Indices:
     """k-means, then the column nearest to each centre; if it is taken, the next nearest."""
     squared, rounding = _squared_distances(residual)
-    to_centres = kmeans(squared, m, rng)
+    to_centres = kmeans_of_distances(squared, m, rng)
 
     # the members of a cluster of two are equally near: take the first, on every machine
     chosen = _nearest(to_centres, rounding)
@@ -160,7 +160,7 @@ def _nearest(to_centres: Floats, rounding: float) -> Indices:
 # k-means by distances alone, at n² operations a round
 
 
-def kmeans(squared: Floats, k: int, rng: Generator) -> Floats:
+def kmeans_of_distances(squared: Floats, k: int, rng: Generator) -> Floats:
     """Group n points round k centres: greedy k-means++, then Lloyd's rounds to their end.
 
     The squared distances (n, n), rough if in float32, give those from the centres, (k, n).

@@ -96,7 +96,7 @@ class Factor:
         """Return F, shape (n, K)."""
         F = self.keep()
         if F is None:
-            return self._compute()
+            F = self._compute()
         return F
 
     def at(self, rows: Indices) -> Array:
@@ -176,6 +176,8 @@ class Factor:
         """Return what is done to a block of these rows."""
         name = function.__name__.strip("_")
         budget = self.gram.budget
+
+        # to rows of X, of which features are computed first
         if self.kept is None:
             return FeaturePass(
                 self.transform,
@@ -187,7 +189,7 @@ class Factor:
                 counter=self.gram.counter,
             )
 
-        # a factorisation holds several copies of a block
+        # or to rows of F: a factorisation holds several copies of a block
         block_bytes = min(BLOCK_BYTES, budget.bytes // 8)
         numbers_of_row = self.transform.rank + self.gram.rows.n_features
         size = max(1, block_bytes // (8 * numbers_of_row))
@@ -223,6 +225,7 @@ class Factor:
 
         `row_cap` rows take part, or all. The second value is the negative eigenvalues' share.
         """
+        # all rows, or some of them, spread evenly
         n, K = self.shape
         factor = self
         if row_cap is not None:
@@ -244,6 +247,7 @@ class Factor:
         roots = np.sqrt(eigenvalues[positive])
         rotation = basis[:, positive] * roots
 
+        # the share of the others
         total = float(sizes.sum())
         if total == 0:
             return rotation, 0.0
@@ -294,7 +298,8 @@ def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
     """
     R = Factor(gram, learner).triangular()
     _, _, V_transposed = np.linalg.svd(R)
-    return learner.times(V_transposed[:rank].T)
+    V_k = V_transposed[:rank].T
+    return learner.times(V_k)
 
 
 def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
@@ -303,6 +308,7 @@ def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
     approximated = Factor(gram, learner).squared_norms()
     missing = np.abs(diagonal - approximated)
 
+    # as many eliminations as there are features, each of which rounds
     eliminations = max(1, learner.rank)
     rounding = EXHAUSTED * eliminations * gram.eps * diagonal
     return np.where(missing > rounding, missing, 0.0)
@@ -354,6 +360,7 @@ class TilePass(PairTask):
         """Return the function's result for the tile of these rows."""
         X, rows, F = upper
         Y, columns, H = lower
+        # the rows of Y are the landmarks of this tile
         landmarks = Landmarks(columns[:, 0], Y)
         G = self.gram.evaluate(X, landmarks)
         same = rows == columns.T

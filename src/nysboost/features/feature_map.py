@@ -172,8 +172,10 @@ class FeatureMap:
     def lift(self, sample: Sample) -> FeatureMap:
         """Return a map on columns of a sample as one on columns of the whole matrix."""
         landmarks = sample.lift_to_rows(self.landmarks)
+
+        # a kernel that picks columns picks those of the whole matrix
         kernel = self.kernel
-        if landmarks.points is None:  # columns of a precomputed matrix
+        if landmarks.points is None:
             kernel = sample.kernel
         return FeatureMap(kernel, landmarks, self.projection)
 
@@ -200,11 +202,13 @@ class FeatureMap:
 
     def __call__(self, X: Given) -> Array:
         """Return the features of the rows of a table, shape (n, r)."""
+        # no rows
         shape = getattr(X, "shape", ())
         if shape and shape[0] == 0:
             reference = as_float(dense(X))
             return empty((0, self.rank), reference)
 
+        # rows of as many columns as the landmarks have
         rows = make_stream(X)
         if self.landmarks.points is not None:
             d = self.landmarks.points.shape[1]
@@ -229,10 +233,11 @@ class FeatureMap:
 
     def prepare(self, template: Array) -> PreparedMap:
         """Return the map for rows like `template`, prepared once for NumPy's."""
+        # dtype and width say all of NumPy's rows, but not of others
         if type(template) is not np.ndarray:
             return self._prepare(template)
 
-        # rows of a precomputed matrix come in two widths
+        # of which those of a precomputed matrix come in two widths
         form = template.dtype, template.shape[1]
         if form not in self._prepared:
             self._prepared[form] = self._prepare(template)

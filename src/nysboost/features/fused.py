@@ -187,7 +187,7 @@ def _store(out, out_stride, F, rows, columns, inside, unscale, r):
     tl.store(target, scaled, inside[:, None] & is_feature[None, :])
 
 
-class Tile(NamedTuple):
+class TileShape(NamedTuple):
     """The shape of a tile, its warps and stages of loads, and the parts in which F is added up."""
 
     rows: int
@@ -198,7 +198,7 @@ class Tile(NamedTuple):
     parts: int
 
 
-TILES = {3: Tile(128, 256, 64, 8, 2, 4), 1: Tile(128, 256, 64, 8, 2, 1)}
+TILES = {3: TileShape(128, 256, 64, 8, 2, 4), 1: TileShape(128, 256, 64, 8, 2, 1)}
 """For three products and for one: the fastest of twelve on an H200, c = 1,000 and d = 54."""
 
 
@@ -214,7 +214,7 @@ class FusedMap:
         Z: Tensor,
         N: Tensor,
         products: int,
-        tile: Tile | None = None,
+        tile: TileShape | None = None,
     ) -> None:
         self.tile = tile or TILES[products]
         self.products = products
@@ -347,7 +347,7 @@ def _halves(A: Tensor) -> tuple[Tensor, Tensor]:
     return high, rest.to(torch.float16)
 
 
-def _ranges(N: Tensor, tile: Tile) -> tuple[Tensor, Tensor]:
+def _ranges(N: Tensor, tile: TileShape) -> tuple[Tensor, Tensor]:
     """Return for each tile of features where its landmarks begin and end: N may have zeros."""
     n_tiles = N.shape[1] // tile.features
     blocks = N.reshape(-1, tile.landmarks, n_tiles, tile.features)

@@ -76,7 +76,8 @@ class Polynomial(Kernel):
             bases = self._base(products)
 
             # a negative base has real powers of whole degree alone
-            if self.degree % 1 != 0:
+            is_whole = self.degree % 1 == 0
+            if not is_whole:
                 self._refuse_negative(bases)
             return finite(self, bases**self.degree)
 
@@ -201,6 +202,8 @@ class Anova(Mapped):
         # the derivative of s^degree is degree · s^degree / s, for the sum s over features
         sums = distances.sum_of_gaussians(X, Z, self.gamma)
         weights = self.degree * A * K / sums
+
+        # and that of s a sum of slopes
         term = distances.GaussianTerm(self.gamma)
         return distances.sum_over_points(X, Z, weights, term.slope)
 

@@ -72,6 +72,7 @@ class PartialFactor:
 
     def at(self, rows: Indices) -> Floats:
         """Return F[rows]."""
+        # where F is not kept it has no columns
         known = self.F[rows, : self.updated]
         old = known.shape[1]
         if old == self.rank:

@@ -24,7 +24,7 @@ from nysboost.kernels.distances import inner_products
 from nysboost.methods import require_points
 from nysboost.numerics.arrays import Array, Floats, like, namespace, take
 
-Points: TypeAlias = Callable[[int, int, Generator], tuple[Floats, Floats]]
+DrawPoints: TypeAlias = Callable[[int, int, Generator], tuple[Floats, Floats]]
 """(D, d, rng) ↦ D standard normal points of d coordinates, and D uniform numbers."""
 
 
@@ -47,7 +47,7 @@ class Waves(Kernel):
 class RandomFeatures:
     """c random features, in pairs, made of `points`."""
 
-    points: Points
+    points: DrawPoints
 
     def __call__(self, gram: Gram, c: int, rng: Generator) -> FeatureMap:
         """Return x ↦ D^(−½) [cos⟨ω_i, x⟩, sin⟨ω_i, x⟩] with D = c/2 frequencies ω_i."""

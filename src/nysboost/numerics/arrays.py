@@ -57,7 +57,9 @@ def namespace(*arrays: Array) -> Namespace:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
     dense = [array for array in arrays if not is_sparse(array)]
     found: Namespace = numpy_api
-    if not all(type(array) is np.ndarray for array in dense):  # to ask takes ten times as long
+
+    # to ask takes ten times as long
+    if not all(type(array) is np.ndarray for array in dense):
         found = compat.array_namespace(*dense)
     return found
 
@@ -142,6 +144,7 @@ def as_float(array: Array) -> Array:
 
 def convert_like(X: Array, Y: Array) -> Array:
     """Return Y dense if X is dense, and sparse if X is sparse, in the dtype of X."""
+    # in the form of X
     if not is_sparse(X):
         Y = dense(Y)
     elif not is_sparse(Y):
@@ -329,10 +332,12 @@ def find_map(array: object) -> MemoryMap | None:
 
 def release_pages(array: NDArray[np.generic]) -> None:
     """Let the system drop the array's pages; what was written to them stays in the file."""
+    # of a copy on write the pages are all that there is of it
     owner = find_map(array)
     if owner is None or owner.mode == "c" or array.size == 0:
         return
 
+    # not every system can do it
     file = owner.base
     if not isinstance(file, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
         return
@@ -387,6 +392,7 @@ def apply_in_place(function: str, array: Array, *args: float) -> Array:
         with np.errstate(under="ignore"):  # a kernel value that is 0 is no error
             return operation(array, *args, out=array)
     except TypeError:
+        # the standard has neither out= nor numbers in the place of arrays
         others = [namespace(array).asarray(arg, **_kind(array)) for arg in args]
         return operation(array, *others)
 

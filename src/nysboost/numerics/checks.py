@@ -181,7 +181,7 @@ class NotFiniteError(ValueError):
     """A table that has a NaN or an infinity."""
 
 
-class Table(Protocol):
+class NumberTable(Protocol):
     """Anything with a shape and a dtype: an array, a sparse matrix, a store, a Dask array."""
 
     @property
@@ -191,10 +191,6 @@ class Table(Protocol):
     @property
     def dtype(self) -> object:
         """The dtype of its entries."""
-
-
-Block: TypeAlias = object
-"""A table that came out of an iterator, before anything is known of it."""
 
 
 def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
@@ -216,7 +212,7 @@ def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
     )
 
 
-def refuse_wrong_shape(X: Table, name: str) -> None:
+def refuse_wrong_shape(X: NumberTable, name: str) -> None:
     """Raise if an array has not two axes, or its numbers are complex."""
     refuse_complex(X, name)
     if len(X.shape) != 2:
@@ -226,7 +222,7 @@ def refuse_wrong_shape(X: Table, name: str) -> None:
         )
 
 
-def refuse_empty(table: Table, name: str) -> None:
+def refuse_empty(table: NumberTable, name: str) -> None:
     """Raise if a table has no rows or no columns."""
     if 0 in table.shape:
         what = "feature"
@@ -243,14 +239,14 @@ def refuse_unequal(n: int | None, count: int, said: str = "y has {}", name: str 
         raise ValueError(f"{what}: give as many of one as of the other.")
 
 
-def refuse_complex(X: Table, name: str) -> None:
+def refuse_complex(X: NumberTable, name: str) -> None:
     """Raise if the numbers are complex."""
     if getattr(X.dtype, "kind", None) == "c":
         msg = f"Complex data not supported: {name} has dtype {X.dtype}. Pass real numbers."
         raise ValueError(msg)
 
 
-def has_rows(block: Block) -> bool:
+def has_rows(block: object) -> bool:
     """Whether a block has rows, or may have: a lazy frame does not say."""
     if hasattr(block, "shape"):
         return bool(block.shape[0])

@@ -328,11 +328,11 @@ def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:
 
 # Partial Cholesky factorisation, with any rule for the next pivot
 
-Rule: TypeAlias = Callable[[Floats], int | None]
+PivotRule: TypeAlias = Callable[[Floats], int | None]
 """Diagonal of the residual, which the rule may keep a reference to ↦ next pivot; None ends it."""
 
 
-def pivoted_cholesky(A: Floats, rule: Rule, size: int) -> Indices:
+def pivoted_cholesky(A: Floats, rule: PivotRule, size: int) -> Indices:
     """Return at most `size` pivots of a symmetric positive semidefinite matrix, in order.
 
     The rule chooses the next pivot by the diagonal of the residual A − F Fᵀ.
@@ -360,7 +360,7 @@ def pivoted_cholesky(A: Floats, rule: Rule, size: int) -> Indices:
     return np.array(pivots, dtype=np.intp)
 
 
-def choose_largest(floor: float = 0.0) -> Rule:
+def choose_largest(floor: float = 0.0) -> PivotRule:
     """Return the rule of complete pivoting: the largest entry, while it is above the floor."""
 
     def rule(left: Floats) -> int | None:
@@ -372,7 +372,7 @@ def choose_largest(floor: float = 0.0) -> Rule:
     return rule
 
 
-def accept_proposals(drawn_by: Floats, floor: float, rng: np.random.Generator) -> Rule:
+def accept_proposals(drawn_by: Floats, floor: float, rng: np.random.Generator) -> PivotRule:
     """Return the rule of rejection sampling, in order (Epperly, Tropp and Webber 2024).
 
     Proposal i was drawn by drawn_by[i], and is accepted with probability left[i] / drawn_by[i].

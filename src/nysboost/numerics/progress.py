@@ -29,7 +29,7 @@ PAUSE = 10.0  # seconds without a line after which a log says how much is done
 REFRESH = 0.1  # seconds between two looks at a computation
 
 
-class Block(Protocol):
+class RowBlock(Protocol):
     """Rows that are counted together."""
 
     @property
@@ -37,7 +37,7 @@ class Block(Protocol):
         """(number of rows, ...)."""
 
 
-B = TypeVar("B", bound=Block)
+B = TypeVar("B", bound=RowBlock)
 
 
 @dataclass
@@ -80,10 +80,14 @@ class Progress:
         if self.say is None:
             return
 
-        silent = self.clock() - self.spoke >= self.pause
-        if line or silent:
-            self.spoke = self.clock()
-            self.say(self.sentence(line or f"{self.share:.0%} of the work is done"))
+        # the line, or how much is done if nothing has been said for long
+        now = self.clock()
+        was_silent = now - self.spoke >= self.pause
+        if not line and was_silent:
+            line = f"{self.share:.0%} of the work is done"
+        if line:
+            self.spoke = now
+            self.say(self.sentence(line))
 
     @property
     def passed(self) -> float:
@@ -107,18 +111,24 @@ class Progress:
         made = self.done - self.before
         if not self.total or not made:
             return None
+
+        # as fast as it has been since it began
         passed = self.clock() - self.begun
-        estimate = passed * max(self.total - self.done, 0.0) / made
+        rest = max(self.total - self.done, 0.0)
+        estimate = passed * rest / made
         if self.limit is None:
             return estimate
-        return min(estimate, max(self.limit - self.passed, 0.0))
+        until_limit = max(self.limit - self.passed, 0.0)
+        return min(estimate, until_limit)
 
     @property
     def is_long(self) -> bool:
         """Whether the computation takes long enough for a bar."""
-        foreseen = self.passed + (self.left or 0)
         if self.passed >= SECONDS:
             return True
+
+        # an estimate means something after a while
+        foreseen = self.passed + (self.left or 0)
         return self.passed >= SECONDS / 4 and foreseen > SECONDS
 
     @property
@@ -154,11 +164,13 @@ def report_progress(
     """
     if not isinstance(verbose, Integral | None):
         raise ValueError(f"verbose is None, 0 or 1, but verbose={verbose!r} was given.")
+
+    # a larger computation shows itself, and one that knows no parts counts these
     outer = _current.get()
     if outer is not None:
-        verbose = 0  # the larger computation shows itself
+        verbose = 0
         if not outer.total and listen is None:
-            yield outer  # which knows no parts of its own
+            yield outer
             return
 
     progress = Progress(None, listen)
@@ -182,8 +194,9 @@ def count_rows(blocks: Iterable[B], title: str, total: int | None, verbose: int)
 
 def track(steps: Collection[T], what: str = "") -> Iterator[T]:
     """Yield the steps, and count each as done when the next is asked for; `what` names them."""
+    # a larger computation, of which this is a part, counts
     progress = current()
-    if progress.total:  # a larger computation, of which this is a part, counts
+    if progress.total:
         yield from steps
         return
 
@@ -191,6 +204,8 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
     progress.begin(total)
     for number, step in enumerate(steps, start=1):
         yield step
+
+        # it is done when the next is asked for
         line = ""
         if what:
             line = f"{what} {number} of {total}"
@@ -203,13 +218,13 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
 @contextmanager
 def _show(progress: Progress, title: str, verbose: int | None) -> Iterator[None]:
     """Show a bar as soon as the work takes long, and lines if `verbose`."""
+    # a bar says how much is done, so that lines need not
     bar = None
     if verbose != 0 and _has_screen():
         bar = _Bar(progress, title)
+        progress.pause = math.inf
     if verbose:
         progress.say = _Lines(progress, title, bar)
-    if bar is not None:
-        progress.pause = math.inf
 
     try:
         if bar is None:
@@ -234,10 +249,13 @@ class _Lines:
     def __call__(self, line: str) -> None:
         self._used = True
         text = f"{self._title} {self._progress.passed:6.1f} s  {line}"
-        if self._bar is not None and self._bar.shown is not None:
-            self._bar.shown.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
+        if self._bar is None or self._bar.shown is None:
             print(text, file=sys.stderr, flush=True)
+            return
+
+        # above the bar
+        console = self._bar.shown.console
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Print a last line, after others, when the work has ended."""
@@ -265,10 +283,13 @@ class _Bar:
     def _watch(self) -> None:
         """Look at the work until it is over."""
         while not self._over.wait(REFRESH):
+            # the bar appears
             if self.shown is None and self._progress.is_long:
                 self.shown = _make_bar()
                 task = self.shown.add_task(self._title, left="")
                 self.shown.start()
+
+            # and moves
             if self.shown is not None:
                 self._update(self.shown, task)
         if self.shown is not None:
@@ -280,7 +301,12 @@ class _Bar:
         total = None
         if work.share < 1:
             total = work.total
-        shown.update(task, total=total, completed=work.done, left=work.rest)
+        shown.update(
+            task,
+            total=total,
+            completed=work.done,
+            left=work.rest,
+        )
         shown.refresh()
 
 
@@ -310,12 +336,15 @@ def _has_screen() -> bool:
         return False
     if threading.current_thread() is not threading.main_thread():
         return False
+
+    # a terminal
     if find_spec("rich") is None:
         return False
     if sys.stderr is not None and sys.stderr.isatty():
         return True
 
-    get_shell = getattr(builtins, "get_ipython", None)  # where IPython runs this code
+    # a notebook, where IPython runs this code
+    get_shell = getattr(builtins, "get_ipython", None)
     if get_shell is None:
         return False
     in_notebook = type(get_shell()).__name__ == "ZMQInteractiveShell"

@@ -82,6 +82,8 @@ class Cost:
         """
         if n is None:
             n = ENDLESS
+
+        # the smallest block has to fit
         least = max(1, min(n, LEAST_ROWS))
         self._refuse_small(budget, least)
 
@@ -136,17 +138,21 @@ def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> It
         return
 
     # results are used in the order of the items, so that threads change no sum
+    most = WAITING * threads
     waiting: deque[Future[R]] = deque()
     pool = ThreadPoolExecutor(threads, initializer=mark_worker_thread)
     with one_blas_thread(), pool:
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))
-                if len(waiting) >= WAITING * threads:
+                if len(waiting) >= most:
                     yield waiting.popleft().result()
+
+            # the last ones
             while waiting:
                 yield waiting.popleft().result()
         except BaseException:
+            # what has not begun does not begin
             for future in waiting:
                 future.cancel()
             raise
@@ -154,6 +160,7 @@ def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> It
 
 def run_blocks(function: Callable[[slice], R], n: int, plan: Plan) -> Iterator[R]:
     """Yield function(block) for slices that cover range(n), in order."""
+    # one block needs no thread of its own
     blocks = plan.cut(n)
     if len(blocks) == 1:
         return map(function, blocks)

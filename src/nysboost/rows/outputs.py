@@ -71,15 +71,15 @@ class StoreOutput(Output):
         return super().room(count)
 
     def _put(self, rows: Array) -> None:
+        count = rows.shape[0]
         start = self.written
-        stop = start + rows.shape[0]
+        stop = start + count
         values = to_host(rows)
         try:
-            self._refuse_full_disk(rows.shape[0])
+            self._refuse_full_disk(count)
             self.out[start:stop, :] = values
         except (OSError, RuntimeError) as error:  # HDF5 raises either
             self._failed = True
-
             says = getattr(error, "strerror", None) or error
             msg = f"Rows {start} to {stop - 1} could not be written to out: {says}"
             raise OSError(msg) from error
@@ -121,12 +121,14 @@ class NpyOutput(Output):
 
     def begin(self) -> None:
         """Open the file, and claim its disk space if its size is known."""
+        # the file beside that of the name
         try:
             beside = self._opened.enter_context(files.atomic_path(self.path))
             self._file = self._opened.enter_context(beside.open("xb"))
         except OSError as error:
             raise files.write_error(self.path, "The features", error) from error
 
+        # its header, and room for the rows
         try:
             self._write_header(self._n)
             self._start = self._file.tell()
@@ -180,6 +182,7 @@ def make_output(out: Store, n: int | None, n_columns: int, template: Array) -> O
     if isinstance(out, str | os.PathLike):
         return _make_file(Path(out), n, n_columns, template)
 
+    # a store
     _refuse_unfit(out, n, n_columns, template)
     if hasattr(out, "chunks"):
         return StoreOutput(out, n_columns, template)
@@ -190,6 +193,7 @@ def make_output(out: Store, n: int | None, n_columns: int, template: Array) -> O
     if there != here:
         raise ValueError(f"out is {there}, but the features are {here}.")
 
+    # in memory, or mapped
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
         raise ValueError(msg)

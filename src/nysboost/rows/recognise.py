@@ -105,15 +105,17 @@ def scan_rows(X: Given, *, name: str = "X") -> Rows:
     sizes = np.zeros(rows.n_features)
     start = 0
     for stored in rows.pieces(scan_size(rows)):
+        # the largest sizes, which are NaN or infinite where an entry is
         piece = as_float(stored)
         sizes = np.maximum(sizes, column_sizes(piece))
         if not np.isfinite(sizes).all():
             refuse_non_finite(piece, start, name)
 
+        # the rows that are held
         stop = start + piece.shape[0]
         if isinstance(rows, StoredRows):
-            here = spread[(spread >= start) & (spread < stop)]
-            held.append(piece[here - start])
+            is_here = (spread >= start) & (spread < stop)
+            held.append(piece[spread[is_here] - start])
         start = stop
 
     rows = replace(rows, sizes=sizes)
