@@ -106,7 +106,8 @@ def gains_little(errors: list[float], min_gain: float) -> bool:
     if len(errors) <= LOOKED_BACK:
         return False
     before = errors[-1 - LOOKED_BACK]
-    return errors[-1] >= before * (1 - min_gain) ** LOOKED_BACK
+    share_left = (1 - min_gain) ** LOOKED_BACK
+    return errors[-1] >= before * share_left
 
 
 def ensemble(gram: Gram, settings: Settings, rng: Generator) -> Trajectory:
@@ -166,7 +167,8 @@ def start(
 
     # the rows on which columns are observed
     everything = np.arange(G.n)
-    most = min(settings.row_cap, settings.residual_rows or settings.row_cap)
+    wanted = settings.residual_rows or settings.row_cap
+    most = min(settings.row_cap, wanted)
     (rng_of_rows,) = rng.spawn(1)  # so that steps draw the same, whatever rows are observed
     rows = sample_rows(everything, most, rng_of_rows)
     if len(rows) < G.n:
@@ -274,7 +276,8 @@ class Trajectory:
         if not 1 <= p <= len(self):
             raise ValueError(f"This run has {len(self)} learners; a prefix of {p} was asked for.")
         mixture = rule.combine_finally(self.state, p)
-        return replace(mixture, learners=self._lift_to_rows(mixture.learners))
+        learners = self._lift_to_rows(mixture.learners)
+        return replace(mixture, learners=learners)
 
     def _lift_to_rows(self, learners: tuple[FeatureMap, ...]) -> tuple[FeatureMap, ...]:
         sample = self.state.sample

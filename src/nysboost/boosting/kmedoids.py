@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices
+from nysboost.numerics.kmeans import MAX_ITER
 from nysboost.numerics.linalg import memberships, positive_or_one
 from nysboost.numerics.tolerances import EPS
 
@@ -27,7 +28,8 @@ def pam(distances: Floats, k: int) -> Indices:
         change[:, medoids] = np.inf
 
         # the best exchange of medoid `out` for point `into`
-        out, into = np.unravel_index(np.argmin(change), change.shape)
+        best = np.argmin(change)
+        out, into = np.unravel_index(best, change.shape)
         if not change[out, into] < -tolerance:
             return medoids
         medoids[out] = into
@@ -35,13 +37,15 @@ def pam(distances: Floats, k: int) -> Indices:
 
 def _build(distances: Floats, k: int) -> Indices:
     """Add, k times, the medoid that lowers the loss most; all steps cost a few n² operations."""
-    nearest = np.full(len(distances), distances.max())
+    n = len(distances)
+    nearest = np.full(n, distances.max())
     loss = distances.sum(axis=0)
     medoids = np.empty(k, dtype=np.intp)
-    free = np.ones(len(distances), dtype=bool)
+    free = np.ones(n, dtype=bool)
 
     for i in range(k):
-        best = np.argmin(np.where(free, loss, np.inf))
+        loss_of_free = np.where(free, loss, np.inf)
+        best = np.argmin(loss_of_free)
         medoids[i] = best
         free[best] = False
 
@@ -75,24 +79,28 @@ def _swap_changes(distances: Floats, medoids: Indices) -> Floats:
     added = with_candidate.sum(axis=0) - first.sum()
 
     # points of medoid i fall back on the candidate or on their second medoid
-    orphaned = np.minimum(distances, second[:, None]) - with_candidate
-    changes: Floats = memberships(owner, np.ones(n), k) @ orphaned
+    without_medoid = np.minimum(distances, second[:, None])
+    lost = without_medoid - with_candidate
+    members = memberships(owner, np.ones(n), k)
+    changes: Floats = members @ lost
     changes += added
     return changes
 
 
-def park_jun(distances: Floats, k: int, max_iter: int = 300) -> Indices:
+def park_jun(distances: Floats, k: int) -> Indices:
     """Return k medoids by Park and Jun (2009), from the k smallest v_j = Σ_i d_ij / Σ_l d_il."""
     # the k most central points
     totals = positive_or_one(distances.sum(axis=1))
-    centrality = (distances / totals[:, None]).sum(axis=0)
-    medoids = np.argsort(centrality, kind="stable")[:k]
+    relative = distances / totals[:, None]
+    order = np.argsort(relative.sum(axis=0), kind="stable")
+    medoids = order[:k]
 
     points = np.arange(len(distances))
     loss = np.inf
-    for _ in range(max_iter):
+    for _ in range(MAX_ITER):
         # every point belongs to its nearest medoid
-        owner = np.argmin(distances[:, medoids], axis=1)
+        to_medoids = distances[:, medoids]
+        owner = np.argmin(to_medoids, axis=1)
         owner[medoids] = np.arange(k)  # a medoid owns itself, also among duplicates
         to_own = distances[points, medoids[owner]]
         new_loss = float(to_own.sum())
@@ -104,6 +112,7 @@ def park_jun(distances: Floats, k: int, max_iter: int = 300) -> Indices:
         medoids = medoids.copy()
         for i in range(k):
             members = np.flatnonzero(owner == i)
-            within = distances[np.ix_(members, members)].sum(axis=0)
-            medoids[i] = members[np.argmin(within)]
+            within = distances[np.ix_(members, members)]
+            sums = within.sum(axis=0)
+            medoids[i] = members[np.argmin(sums)]
     return medoids

@@ -172,13 +172,17 @@ def parse_method(name: str, settings: Settings) -> tuple[BoostingParts, Rule]:
 
     The settings `rule` and `selector` replace the letters and the clustering in the name.
     """
-    first, last = _given_rules(settings)
-    if name in ENSEMBLES:
-        return None, as_rule(_default(last, ENSEMBLES[name]), settings)
+    given_x, given_y = _given_rules(settings)
 
-    weights, clustering = name.split("-")
-    x = as_rule(_default(first, weights[0]), settings)
-    y = as_rule(_default(last, weights[1]), settings)
+    # an ensemble has a final rule alone
+    if name in ENSEMBLES:
+        letter = ENSEMBLES[name]
+        return None, as_rule(_default(given_y, letter), settings)
+
+    # XYB-clustering
+    letters, clustering = name.split("-")
+    x = as_rule(_default(given_x, letters[0]), settings)
+    y = as_rule(_default(given_y, letters[1]), settings)
     selector = as_selector(_default(settings.selector, clustering))
     return (x, selector), y
 
@@ -238,12 +242,14 @@ class MixtureOfLearners:
 
     def find(self, gram: Gram, settings: Settings, rng: Generator) -> Approximation:
         """Find the learners, and combine them."""
+        # with a joint core boosting looks at a sample, as in Settings.fast
         if "J" in self.name[:2]:
             settings = settings.with_sampling()
         parts, final = parse_method(self.name, settings)
         form = "a function (gram, m, rng) ↦ m row numbers"
         sampling = _look_up("sampling", settings.sampling, SAMPLINGS, form)
 
+        # the learners, and step 3
         trajectory = find_learners(gram, settings, parts, rng, final, sampling)
         mixture = trajectory.mixture(final)
         return Approximation(gram, mixture, trajectory, final)

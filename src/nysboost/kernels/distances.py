@@ -122,8 +122,8 @@ class Exponents(Evaluator):
 
             # Few points coincide but for rounding. In a cache, to look for them is much faster
             # than to write; a GPU's large blocks nearly always have some. NaN counts as one.
-            none_positive = isinstance(exponents, np.ndarray) and exponents.max() <= 0
-            if not none_positive:
+            is_in_cache = isinstance(exponents, np.ndarray)
+            if not is_in_cache or not exponents.max() <= 0:
                 exponents = apply_in_place("minimum", exponents, 0)
 
             # not(… ≤ …), so that an overflow to inf or NaN also counts as far out
@@ -214,7 +214,8 @@ class SquaredDistances(Evaluator):
         rows, columns = xp.nonzero(close)
 
         exact = []
-        for part in row_blocks(rows.shape[0], 1, 4096):
+        n_pairs = rows.shape[0]
+        for part in row_blocks(n_pairs, 1, 4096):
             x = _take_rows(X, rows[part])
             y = _take_rows(self.Y, columns[part])
             exact.append(squared_norms(x - y))

@@ -244,11 +244,14 @@ class Laplacian(Scaled):
         return distances.cityblock_distances(X, Y)
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        # the slope of |t| is its sign
         weights = A * K * self._rate()
-        return distances.sum_over_points(X, Z, weights, namespace(Z).sign)
+        sign = namespace(Z).sign
+        return distances.sum_over_points(X, Z, weights, sign)
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies with independent Cauchy coordinates of scale γ."""
         uniform = ndtr(normals)
-        cauchy: Floats = np.tan(np.pi * (uniform - 0.5))
+        angles = np.pi * (uniform - 0.5)
+        cauchy: Floats = np.tan(angles)
         return self._rate() * cauchy

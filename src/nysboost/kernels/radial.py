@@ -205,8 +205,8 @@ class Gaussian(Radial):
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return normal frequencies of variance 2γ."""
-        deviation = float(np.sqrt(2 * self._rate()))
-        return normals * deviation
+        variance = 2 * self._rate()
+        return normals * float(np.sqrt(variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +305,8 @@ class Matern(Radial):
             return self
 
         gamma = self._gamma_on(rows)
-        return replace(self, sigma=self._sigma_of(gamma), gamma=None)
+        sigma = self._sigma_of(gamma)
+        return replace(self, sigma=sigma, gamma=None)
 
     @property
     def differentiable(self) -> bool:
@@ -342,7 +343,8 @@ class MaternValues(Evaluator):
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:
         """Return the kernel values, shape (n, m)."""
-        r, decay = _root_and_decay(self.exponents(X, out), -1.0)
+        minus_squared = self.exponents(X, out)
+        r, decay = _root_and_decay(minus_squared, -1.0)
         return self.kernel._values(r, decay)
 
 
