@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -14,12 +16,19 @@ from nysboost.boosting.state import Step
 from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify
 from nysboost.features.error_path import mixture_errors
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import EncodedMap, Encoder, FeatureMap, Mixture, make_triangular
+from nysboost.features.feature_map import (
+    BlockDiagonal,
+    EncodedMap,
+    Encoder,
+    FeatureMap,
+    Mixture,
+    make_triangular,
+)
 from nysboost.features.low_rank import LowRankMatrix
 from nysboost.features.residual import ERRORS, Residual
-from nysboost.gram import ALL_ZERO, Gram, KernelGram, on_other_rows
+from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pool
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike
+from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike, like
 from nysboost.numerics.checks import RandomState, make_rng, positions, require_count
 from nysboost.numerics.messages import unknown
 
@@ -110,6 +119,11 @@ class Approximation(LowRankMatrix):
         if isinstance(self.gram, KernelGram):
             return self.gram.kernel
         return None
+
+    @cached_property
+    def landmarks(self) -> Landmarks:
+        """All landmarks, learner after learner."""
+        return pool([learner.landmarks for learner in self.learners])
 
     @property
     def rank(self) -> int:
@@ -212,6 +226,27 @@ class Approximation(LowRankMatrix):
         rotation, mass = self._factor.positive_part(row_cap)
         projected = self._factor.transform.times(rotation)
         return self._encoded(projected), mass
+
+    @cached_property
+    def _factor(self) -> Factor:
+        """F with S, which has a learner's weight once for each of its features."""
+        projections = [learner.normalization for learner in self.learners]
+        ranks = [learner.rank for learner in self.learners]
+        weights = np.repeat(self.weights, ranks)
+        return Factor(self.gram, self._map(projections), weights)
+
+    @cached_property
+    def _weights_like(self) -> Array:
+        reference = self.learners[0].normalization
+        return like(self._factor.weights, reference)
+
+    def _map(self, projections: Sequence[Array]) -> FeatureMap:
+        """Return the map on all landmarks, with the learners' features side by side."""
+        kernel = self.learners[0].kernel
+        if len(projections) == 1:
+            return FeatureMap(kernel, self.landmarks, projections[0])
+        N = BlockDiagonal(tuple(projections))
+        return FeatureMap(kernel, self.landmarks, N)
 
     def _encoded(self, transform: FeatureMap) -> FeatureMap:
         """Return a map that accepts the same kind of tables as the fit."""

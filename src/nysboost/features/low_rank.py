@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,8 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import BlockDiagonal, FeatureMap
-from nysboost.gram import Gram, Landmarks, pool
+from nysboost.gram import Gram
 from nysboost.numerics.arrays import (
     Array,
     Floats,
@@ -39,36 +38,23 @@ REFINEMENTS = 8  # steps at most: each gains a digit or more, or is the last
 class LowRankMatrix(LinearOperator):
     """F S Fᵀ + δI as a linear operator, with F of shape (n, K) and S diagonal, of either sign.
 
-    F has the features of the `learners` side by side, S their `weights`, and δ is `shift`.
+    A subclass has F with S, and δ is `shift`.
     """
 
     gram: Gram
     shape: tuple[int, int]
     dtype: np.dtype[np.generic]
-    learners: tuple[FeatureMap, ...]
-    weights: Floats
     shift: float = 0.0
 
-    @cached_property
-    def landmarks(self) -> Landmarks:
-        """All landmarks, learner after learner."""
-        return pool([learner.landmarks for learner in self.learners])
-
-    @cached_property
+    @property
+    @abstractmethod
     def _factor(self) -> Factor:
-        """F with S, which has a learner's weight once for each of its features."""
-        projections = [learner.normalization for learner in self.learners]
-        ranks = [learner.rank for learner in self.learners]
-        weights = np.repeat(self.weights, ranks)
-        return Factor(self.gram, self._map(projections), weights)
+        """F with S."""
 
-    def _map(self, projections: Sequence[Array]) -> FeatureMap:
-        """Return the map on all landmarks, with the learners' features side by side."""
-        kernel = self.learners[0].kernel
-        if len(projections) == 1:
-            return FeatureMap(kernel, self.landmarks, projections[0])
-        N = BlockDiagonal(tuple(projections))
-        return FeatureMap(kernel, self.landmarks, N)
+    @property
+    @abstractmethod
+    def _weights_like(self) -> Array:
+        """The diagonal of S, shape (K,), where the features are."""
 
     def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
         """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
@@ -302,11 +288,6 @@ class LowRankMatrix(LinearOperator):
     def _like(self, y: Floats) -> Array:
         """Return y in float64, in the namespace and on the device of the features."""
         return like(y, in_float64(self._weights_like))
-
-    @cached_property
-    def _weights_like(self) -> Array:
-        reference = self.learners[0].normalization
-        return like(self._factor.weights, reference)
 
     @cached_property
     def _triangle(self) -> Floats:
