@@ -301,10 +301,13 @@ class Settings:
             validating = ""
             if validated:
                 validating = f" plus {v1} + {v2} validation columns"
+            larger = [name for name, size in (("n_columns", m), ("n_learners", p)) if size > 1]
+            if validated:
+                larger += [name for name, size in (("n_fit", v1), ("n_tune", v2)) if size > 1]
+            lower = f"Lower {' or '.join(larger)}, or give" if larger else "Give"
             raise ValueError(
                 f"{p} learner(s) of {m} columns{validating} need at least {needed} "
-                f"rows, but n_samples = {n} were given. "
-                "Lower n_columns or n_learners, or give more rows."
+                f"rows, but n_samples = {n} were given. {lower} more rows."
             )
 
         # k and s

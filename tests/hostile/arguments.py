@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
@@ -106,6 +107,21 @@ SINGLE: dict[str, Any] = {
     "a tolerance and a number of columns": (
         lambda: approximate(method="URB-mean", tol=0.1, n_columns=3, n_components=None),
         "which n_columns says already"),
+    "the spectral error of an exact approximation": (
+        lambda: approximate(np.ones((9, 2)), "EUB-mean", gamma=1.0).relative_error(norm="spectral"),
+        lambda error: error < 1e-7),
+    "n_jobs out of an array": (
+        lambda: approximate(n_jobs=np.int64(1), gamma=0.3).relative_error(),
+        close_to(approximate(n_jobs=1, gamma=0.3).relative_error())),
+    "more validation columns than rows": (
+        lambda: approximate(method="URB-mean", n_fit=1000, n_components=1), "Lower n_fit or n_tun"),
+    "a series": (
+        lambda: standard().fit(pd.Series(Y, name="y")), r"numpy.reshape\(X, \(-1, 1\)\) makes one"),
+    "a series as the sentence says": (
+        lambda: standard().fit(np.reshape(pd.Series(Y), (-1, 1))).transform(Y[:, None]),
+        close_to(standard().fit(Y[:, None]).transform(Y[:, None]))),
+    "three axes": (
+        lambda: standard().fit(X[:, :, None]), r"numpy.reshape\(X, \(len\(X\), -1\)\) makes one"),
     "an unknown norm": lambda: FITTED.relative_error(norm="nuclear"),
     "eigh(2.5)": lambda: FITTED.eigh(2.5),
     "more eigenpairs than there are": (

@@ -188,7 +188,10 @@ REFUSED: dict[str, tuple[int, str]] = {
     f"{FIT} && transform m thin.npy --out f.npy": (5, "on 3 columns"),
     f"{FIT} && transform m nan.npy --out f.npy": (4, "first in row 9"),
     "fit nan.npy --out n": (4, "nan.npy: contains NaN, first at row 9, column 1. --drop-missing"),
-    "fit nan.npy --target 1 --out n": (4, "the target contains NaN. --drop-missing leaves such"),
+    "fit nan.npy --target 1 --out n": (
+        4,
+        "target contains NaN, first at row 9. --drop-missing",
+    ),
     "transform t.csv t.csv --out f.npy": (5, "no model file"),
     f"{LEARN.format('t.csv')} && predict m t.csv --out p.csv --proba": (5, "is for classification"),
     f"{LEARN.format('t.csv')} && predict m few.csv --out p.csv": (5, "no column 'c'"),

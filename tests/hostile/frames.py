@@ -182,6 +182,8 @@ NO_FITS: dict[str, tuple[Change, str]] = {
         "too large for floating point"),
     "a code for no data": (lambda f: f.assign(z=[-3.4e38, *range(1, N)]), "out of range"),
     "an array with 1e160": (lambda f: np.c_[TARGET, [1e160, *range(1, N)]], "out of range"),
+    "numbers, but a long word": (
+        lambda f: f.assign(z=[*map(str, range(N - 1)), "x" * 99]), "but also 'x+…: make it"),
     "nothing but names": (
         lambda f: pd.DataFrame({"name": [f"n{i}" for i in range(N)]}), "no column that can be"),
 }  # fmt: skip
@@ -269,7 +271,21 @@ def score(frame: Any, target: Any = TARGET) -> float:
     return float(learner(30).fit(frame, target).score(frame, target))
 
 
-FITTED = [Case("Dask: parts of no rows and of one", lazily_from_row_five, same(FRAME[5:]))]
+MONTHS = pd.date_range("2020-01-01", periods=N, freq="MS")
+FITTED = [
+    Case(
+        "a fit to months",
+        lambda: (
+            learner()
+            .fit(pd.DataFrame({"p": MONTHS.to_period("M")}), TARGET)
+            .predict(pd.DataFrame({"p": MONTHS}))
+        ),
+        lambda found: close_to(
+            learner().fit(pd.DataFrame({"p": MONTHS}), TARGET).predict(pd.DataFrame({"p": MONTHS}))
+        )(found),
+    )
+]
+FITTED += [Case("Dask: parts of no rows and of one", lazily_from_row_five, same(FRAME[5:]))]
 FITTED += cases(
     "a fit to {}",
     lambda change: score(change(FRAME)),

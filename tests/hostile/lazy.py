@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import dask
 import dask.array as da
+import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -38,6 +40,10 @@ def lazy(table: Any, size: int = 30) -> Any:
 
 def frame(**more: Any) -> Any:
     return dd.from_pandas(FRAME.assign(**more), npartitions=3)
+
+
+def finite_fit(model: Any) -> bool:
+    return finite(model.predict(ROWS))
 
 
 def fewer(block: np.ndarray) -> np.ndarray:
@@ -96,6 +102,12 @@ SINGLE: dict[str, Any] = {
     "Dask: labels and margins": (
         lambda: classifier(loss="hinge").fit(lazy(ROWS), lazy(LABELS)).score(ROWS, LABELS),
         lambda score: score > 0.5),
+    "Dask: a bag to learn from": (
+        lambda: regressor().fit(db.from_sequence([1, 2]), TARGETS), "only arrays and data frames"),
+    "Dask: a delayed table to learn from": (
+        lambda: regressor().fit(dask.delayed(ROWS), TARGETS), "dask.array.from_delayed"),
+    "Dask: delayed weights": (
+        lambda: regressor().fit(ROWS, TARGETS, dask.delayed(np.ones)(90)), finite_fit),
     "Dask: an array to write features to": (
         lambda: standard().fit(X).transform(lazy(X), out=np.empty((60, 10))),
         r"transform\(X\)\.to_zarr\(path\)"),

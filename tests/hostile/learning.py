@@ -132,6 +132,7 @@ GOOD_LABELS = {
     "truth as objects": (np.array(LABELS > 0, dtype=object), "b"),
     "texts of polars": (pl.Series(["no" if v else "yes" for v in LABELS]), "OU"),
     "numbers of Arrow": (pa.array(LABELS), "i"),
+    "dates": (np.array(["2026-01-01", "2026-01-02"], dtype="M8[D]")[LABELS], "M"),
 }
 
 
@@ -181,6 +182,9 @@ BAD_WEIGHTS = {
     "tiny": np.full(60, 1e-300),
 }
 ANOTHER = "features of another kind"
+INFINITE = X.copy()
+INFINITE[1, 1] = np.nan
+INFINITE[4, 2] = np.inf
 SINGLE: dict[str, Any] = {
     "class_weight below 0": (
         lambda: classifier(class_weight={0: -1, 1: 1}).fit(X, LABELS),
@@ -192,6 +196,27 @@ SINGLE: dict[str, Any] = {
         lambda: classifier(class_weight="even").fit(X, LABELS), "but 'even' was given"),
     "class_weight of 0 for one of two classes": (
         lambda: classifier(class_weight={0: 0, 1: 1}).fit(X, LABELS), "all rows that count"),
+    "class_weight for a label that is none": (
+        lambda: classifier(class_weight={0: 1, 7: 2}).fit(X, LABELS),
+        "a weight for 7, which is no class of y, and none for the class 1"),
+    "expected classes with a gap": (
+        lambda: classifier().partial_fit(X, LABELS, classes=[0, None]), "has the label None"),
+    "targets with NaN": (
+        lambda: regressor().fit(X, BAD_TARGETS["NaN"]), "y contains NaN, first at row 5"),
+    "targets with an infinity in the second column": (
+        lambda: regressor().fit(X, np.c_[Y, np.where(np.arange(60) == 7, -np.inf, Y)]),
+        "y contains infinity, first at row 7, column 1"),
+    "labels with NaN": (
+        lambda: classifier().fit(X, BAD_LABELS["NaN"]), "y contains NaN, first at row 0"),
+    "labels that are intervals": (
+        lambda: classifier().fit(X, pd.cut(Y, 2)), "labels of type Interval, such as Interval"),
+    "an infinity among gaps": (
+        lambda: fitted("regressor").predict(INFINITE), "infinity, first at row 4, column 2"),
+    "an infinity among gaps of a sparse table to learn from": (
+        lambda: regressor().fit(csr_matrix(INFINITE), Y), "infinity, first at row 4, column 2"),
+    "local=True out of an array of settings": (
+        lambda: regressor(local=np.array([True])[0]).fit(X, Y).n_local_rows_,
+        lambda rows: rows == regressor(local=True).fit(X, Y).n_local_rows_),
     "sample_weight: one number": (
         lambda: regressor().fit(X, Y, sample_weight=3.0).predict(X[:9]),
         lambda found: close_to(fitted("regressor").predict(X[:9]))(found)),
@@ -210,7 +235,14 @@ SINGLE: dict[str, Any] = {
                            ("random-fourier", ANOTHER))
     },
 }  # fmt: skip
+WRONG_WEIGHTS = {
+    "too few": (np.ones(59), "X has 60 rows, but sample_weight has 59"),
+    "one below 0": (np.where(np.arange(60) == 3, -1, 1), "sample_weight has -1 in row 3"),
+    "one NaN": (np.where(np.arange(60) == 3, np.nan, 1), "sample_weight contains NaN, .* row 3"),
+    "none that counts": (np.zeros(60), "zero for every row"),
+}
 WEIGHTS = [
+    *refused("weights, {}", lambda w: regressor().fit(X, Y, sample_weight=w), WRONG_WEIGHTS),
     *cases("sample_weight: {}", lambda w: regressor().fit(X, Y, sample_weight=w), BAD_WEIGHTS),
     *refused(
         "sample_weight of 0, and {} rows than targets",

@@ -98,6 +98,12 @@ TABLES = [
         says="in row 30",
     ),
     *cases(
+        "{}: infinity in the second block",
+        lambda kind: fitted(kind).predict(iter([X[:30], np.full((2, 4), np.inf)])),
+        {kind: kind for kind in ("regressor", "classifier")},
+        says="X contains infinity, first at row 30, column 0",
+    ),
+    *cases(
         "{}: sparse blocks",
         lambda kind: fitted(kind).predict(iter([csr_matrix(X[:30]), csr_matrix(X[30:])])),
         PREDICTORS,
@@ -114,6 +120,21 @@ TABLES = [
 def more(kind: str, rows: Any, targets: Any, **how: Any) -> Any:
     """Add rows to a copy of a fitted learner, and return what it then predicts."""
     return deepcopy(fitted(kind)).partial_fit(rows, targets, **how).predict(X[:9])
+
+
+LEVELS = [
+    *cases(
+        "quantiles of levels: {}",
+        lambda levels: fitted("regressor").predict_quantiles(X[:3], levels),
+        {"a word": ["a"], "a set": {0.1, 0.9}, "complex": [0.5j], "none": []},
+        says="levels should be between 0 and 1",
+    ),
+    Case(
+        "an interval of complex coverage",
+        lambda: fitted("regressor").predict_interval(X[:3], 0.5j),
+        says="coverage should be between 0 and 1",
+    ),
+]
 
 
 MORE: dict[str, tuple[Any, str]] = {
@@ -181,4 +202,4 @@ ADDED = [
     ),
 ]
 
-CASES = [*TESTS, *TABLES, *ADDED]
+CASES = [*TESTS, *TABLES, *LEVELS, *ADDED]

@@ -46,7 +46,7 @@ def test_labels_are_indicators_and_numbers_have_unit_spread():
     [
         (None, "rbf", "needs y, the target"),
         (Y[1:], "rbf", "X has 200 rows, but y has 199"),
-        (np.where(Y > 1, np.nan, Y), "rbf", "y contains NaN or infinity"),
+        (np.where(Y > 1, np.nan, Y), "rbf", "y contains NaN, first at row"),
         (Y, nb.Linear(), "finds a metric, which Linear"),
     ],
 )

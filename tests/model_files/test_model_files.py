@@ -383,6 +383,15 @@ def test_parts_of_other_types_are_refused_when_they_are_read(table_learner, what
         nb.load(path)
 
 
+def test_labels_that_are_dates_come_back(path):
+    days = np.array(["2026-01-01", "2026-01-02"], dtype="M8[D]")
+    labels = days[(X[:, 0] > 0).astype(int)]
+    model = nb.NystroemClassifier(4, local=False, random_state=0).fit(X, labels)
+    nb.save(model, path)
+    found = nb.load(path).predict(X)
+    np.testing.assert_array_equal(found, model.predict(X), strict=True)
+
+
 def test_a_file_whose_root_is_no_model_is_refused(learner, path):
     path.write_bytes(repacked(learner, lambda body, _: body["model"].update(root={"object": 0})))
     with pytest.raises(nb.ModelFileError, match="damaged"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 import warnings
@@ -487,11 +488,12 @@ def _name_file_in_errors(source: Source) -> Iterator[None]:
         if "contains NaN" not in str(error):
             raise
 
-        # its first sentence, in the words of the command
-        said, _, _ = str(error).partition(". Remove")
+        # its first sentences, in the words of the command
+        said = re.split(r"\. (?:Remove|Leave) such", str(error))[0]
         if said.startswith("Column "):
             said = f"c{said[1:]}"
-        said = said.removeprefix("X ").replace("Input y", "the target").rstrip(".")
+        said = said.removeprefix("X ")
+        said = re.sub(r"^y\b", "the target", said)
         advice = "--drop-missing leaves such rows out, --drop-column a column."
         raise TableError(f"{source.file.path}: {said}. {advice}") from error
 

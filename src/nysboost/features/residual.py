@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from nysboost.features.factor import Factor, Tile
 from nysboost.gram import Gram
@@ -340,14 +340,19 @@ def _largest_eigenvalue(times: Callable[[Floats], Floats], n: int) -> float:
     # a fixed start, so that the result has no seed
     start = np.linspace(1, 2, n)
     operator = LinearOperator((n, n), matvec=matvec, dtype=np.float64)
-    (eigenvalue,) = eigsh(
-        operator,
-        k=1,
-        which="LM",
-        tol=1e-4,
-        v0=start,
-        return_eigenvectors=False,
-    )
+    try:
+        (eigenvalue,) = eigsh(
+            operator,
+            k=1,
+            which="LM",
+            tol=1e-4,
+            v0=start,
+            return_eigenvectors=False,
+        )
+    except ArpackNoConvergence:
+        raise
+    except ArpackError:  # the start becomes 0: there is nothing but rounding
+        return float(np.linalg.norm(times(start)) / np.linalg.norm(start))
     return float(abs(eigenvalue))
 
 

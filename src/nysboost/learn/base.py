@@ -167,6 +167,8 @@ class BaseLearner(Estimator):
         c = LANDMARKS
         if not isinstance(self.n_components, str):
             c = self.n_components
+        if isinstance(local, np.bool):  # out of an array of settings
+            local = bool(local)
 
         # few rows are too few for threads: 1,000 on two cores take 1.6 s, not 3; of more rows too
         # many threads wait for each other: kin40k on 16 cores 18 s, not 40, pol on two 20, not 26

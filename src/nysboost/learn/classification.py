@@ -254,7 +254,12 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             self._add(TrainingTable(X, y, sample_weight))
             return self
 
-        missing = [] if classes is None else np.setdiff1d(classes, np.asarray(y)).tolist()
+        if classes is None:
+            return self.fit(X, y, sample_weight)
+
+        labels = set(check_labels(y, self).tolist())
+        expected = np.asarray(classes).ravel().tolist()
+        missing = [label for label in expected if label not in labels]
         if missing:
             raise ValueError(
                 f"classes has the label {missing[0]!r}, which the first y does not have, so that "

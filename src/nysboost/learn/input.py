@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight
 
 from nysboost.catalogue import METHODS, find_method
 from nysboost.gram import KernelGram
@@ -29,7 +28,9 @@ from nysboost.numerics.arrays import (
     to_host,
 )
 from nysboost.numerics.checks import (
+    LEAVE_OUT,
     as_bytes,
+    refuse_non_finite,
     refuse_unequal,
     require_count,
     require_positive,
@@ -77,7 +78,12 @@ def check_settings(learner: Any) -> None:
         given = repr(learner.n_components)
         raise ValueError(f'n_components must be a whole number or "auto", but {given} was given.')
 
-    if not isinstance(learner.local, bool) and learner.local != "auto":
+    if isinstance(learner.local, str) and learner.local != "auto":
+        given = repr(learner.local)
+        raise ValueError(
+            f'local must be True, False, "auto" or a positive whole number, but {given} was given.'
+        )
+    if not isinstance(learner.local, bool | np.bool | str):
         require_count("local", learner.local)
     if learner.max_time is not None:
         require_positive("max_time", learner.max_time)
@@ -207,12 +213,21 @@ def _take_rows(X: Any, kept: Indices, n: int) -> Any:
 
 def check_weights(weights: Any, n: int) -> Floats:
     """Return how often each of n rows counts, shape (n,), checked."""
-    given = to_numbers(weights, "sample_weight")
+    given = to_numbers(gather(weights), "sample_weight")
     if given.ndim > 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
     if given.ndim == 0:
-        given = given.item()
-    found: Floats = _check_sample_weight(given, np.empty((n, 1)), ensure_non_negative=True)
+        given = np.full(n, given)
+    refuse_unequal(n, len(given), "sample_weight has {}")
+
+    found = given.astype(np.float64)
+    refuse_non_finite(found, 0, "sample_weight", LEAVE_OUT)
+    if found.min() < 0:
+        row = int(np.argmax(found < 0))
+        raise ValueError(
+            f"sample_weight has {found[row]:g} in row {row}: a weight is a positive number, or 0 "
+            "where a row does not count."
+        )
 
     largest = found.max()
     if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
@@ -255,13 +270,20 @@ def groups_of_splits(cv: Any) -> Indices | None:
     if len(tests) < 2 or not is_partition:
         raise ValueError(
             'cv is "time", None, or a list of splits (train, test) whose test sets have each row '
-            f"once, as list(KFold(5).split(X)) gives it, but cv={format_value(cv):.80} was given."
+            f"once, as list(KFold(5).split(X)) gives it, but cv={_format_splits(cv)} was given."
         )
 
     # the number of the split of each test row, in the order of the rows
     sizes = [len(test) for test in tests]
     numbers = np.repeat(np.arange(len(tests)), sizes)
     return np.asarray(numbers[np.argsort(rows)])
+
+
+def _format_splits(cv: Any) -> str:
+    """Return a setting of cv as a message shows it: of a list the length alone."""
+    if isinstance(cv, list | tuple):
+        return f"<{type(cv).__name__} of {len(cv)}>"
+    return format_value(cv)
 
 
 def _test_sets(splits: Any) -> list[NDArray[Any]]:

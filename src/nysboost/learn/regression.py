@@ -20,8 +20,10 @@ from nysboost.learn.search.data import FOLDS, uses_folds
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike, is_lazy
 from nysboost.numerics.checks import (
+    LEAVE_OUT,
     RandomState,
     make_rng,
+    refuse_non_finite,
     refuse_unequal,
     require_count,
     to_numbers,
@@ -472,10 +474,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
                 raise
             raise ValueError(f"{error} For labels there is NystroemClassifier.") from error
 
-        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
-            checked = check_array(
-                host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
-            )
+        checked = check_array(
+            host, ensure_2d=False, ensure_all_finite=False, dtype=np.float64,
+            input_name="y", estimator=self,
+        )  # fmt: skip
+        refuse_non_finite(checked, 0, "y", LEAVE_OUT)
         is_column = checked.ndim == 2 and checked.shape[1] == 1
         if is_column and hasattr(X, "shape"):
             checked = column_or_1d(checked, warn=True)
@@ -556,7 +559,11 @@ class Quantiles:
 
 def check_levels(levels: ArrayLike, name: str) -> Floats:
     """Return quantile levels, shape (q,), or raise if one is not between 0 and 1."""
-    found = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    try:
+        found = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    except (TypeError, ValueError):
+        found = np.empty(0)
+
     inside = (found > 0) & (found < 1)
     if found.ndim != 1 or not found.size or not inside.all():
         raise ValueError(

@@ -16,7 +16,7 @@ from nysboost.learn.search.regimes import make_candidates
 from nysboost.learn.search.search import run_search
 from nysboost.methods import require_points
 from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, to_host
-from nysboost.numerics.checks import refuse_unequal
+from nysboost.numerics.checks import LEAVE_OUT, refuse_non_finite, refuse_unequal
 from nysboost.numerics.linalg import positive_or_one
 from nysboost.settings import Settings
 
@@ -66,9 +66,9 @@ def indicators(y: Any, n: int) -> Floats:
         labels, codes = np.unique(host, return_inverse=True)
         return np.eye(len(labels))[codes.ravel()]
 
-    Y = floats_on_host(host).reshape(n, -1)
-    if not np.isfinite(Y).all():
-        raise ValueError("y contains NaN or infinity: remove such rows first.")
+    numbers = floats_on_host(host)
+    refuse_non_finite(numbers, 0, "y", LEAVE_OUT)
+    Y = numbers.reshape(n, -1)
     spread = positive_or_one(Y.std(axis=0))
     return np.asarray((Y - Y.mean(axis=0)) / spread)
 

@@ -32,6 +32,7 @@ Json: TypeAlias = Any
 FORMAT = "nysboost model"
 FORMAT_VERSION = 2
 DESCRIPTION = "model.json"
+SAVED_KINDS = "fiubUmM"  # of arrays: numbers, truth values, text, and dates as labels may be
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every member: the same model gives the same bytes
 NPY_VERSION = (1, 0)
 
@@ -184,7 +185,7 @@ def _array(data: bytes, expected: str) -> HostArray:
     version = np.lib.format.read_magic(file)
     _require(version == NPY_VERSION)
     shape, in_fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
-    _require(dtype.kind in "fiubU")
+    _require(dtype.kind in SAVED_KINDS)
     _require(min(shape, default=0) >= 0)
 
     # the numbers

@@ -27,7 +27,7 @@ from typing import (
 
 import numpy as np
 
-from nysboost.model_files.archive import HostArray, Json
+from nysboost.model_files.archive import SAVED_KINDS, HostArray, Json
 from nysboost.numerics import arrays as lib
 
 LIBRARIES = {"torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
@@ -261,7 +261,7 @@ class ModelEncoder:
 
         # arrays of NumPy: of numbers or text, or of objects that are text
         if isinstance(value, np.ndarray):
-            if value.dtype.kind in "fiubU":
+            if value.dtype.kind in SAVED_KINDS:
                 return {"array": self._add_array(np.asarray(value))}
             types = {type(item) for item in value.flat}
             if value.dtype.kind == "O" and types <= {str}:

@@ -16,14 +16,13 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     Numbers,
-    dense,
     entries,
     is_array,
     is_sparse,
     to_host,
 )
 from nysboost.numerics.linalg import all_finite
-from nysboost.numerics.messages import format_value
+from nysboost.numerics.messages import format_cell, format_value
 
 Given: TypeAlias = Any
 """What a user passed in, before anything is known of it."""
@@ -144,13 +143,15 @@ class Budget:
     @classmethod
     def of(cls, max_memory: int | str = MAX_MEMORY, n_jobs: int | None = None) -> Budget:
         """Return the budget that a user's `max_memory` and `n_jobs` stand for."""
-        is_count = isinstance(n_jobs, int) and not isinstance(n_jobs, bool)
-        if n_jobs is not None and not is_count:
-            raise ValueError(f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given.")
+        memory = as_bytes(max_memory)
+        if n_jobs is None:
+            return cls(memory)
 
-        if n_jobs is not None and n_jobs <= 0:
-            n_jobs = None
-        return cls(as_bytes(max_memory), n_jobs)
+        if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool):
+            raise ValueError(f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given.")
+        if n_jobs <= 0:
+            return cls(memory)
+        return cls(memory, int(n_jobs))
 
 
 def as_bytes(max_memory: int | str) -> int:
@@ -176,6 +177,10 @@ def keep_freed_memory() -> None:
 
 # Tables
 
+FILL = "Remove such rows or fill them in first, for example with sklearn.impute.SimpleImputer."
+LEAVE_OUT = "Leave such rows out."
+"""What to do about NaN and infinity in X, and in what belongs to its rows."""
+
 
 class NotFiniteError(ValueError):
     """A table that has a NaN or an infinity."""
@@ -193,33 +198,45 @@ class NumberTable(Protocol):
         """The dtype of its entries."""
 
 
-def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
-    """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
+def refuse_non_finite(
+    values: Array, start: int, name: str = "X", advice: str = FILL, *, gaps: bool = False
+) -> None:
+    """Raise if a table or column has an infinity, or without `gaps` a NaN, and say where.
+
+    `start` is its first row.
+    """
     if all_finite(entries(values)):
         return
 
-    # the first of them, for the message
-    table = to_host(dense(values))
-    is_bad = ~np.isfinite(table)
-    row, column = np.argwhere(is_bad)[0]
-    what = "infinity"
-    if np.isnan(table[row, column]):
-        what = "NaN"
+    stored = values.tocoo() if is_sparse(values) else to_host(values)
+    numbers = entries(stored)
+    wrong = np.isinf(numbers) if gaps else ~np.isfinite(numbers)
+    if not wrong.any():
+        return
 
-    raise NotFiniteError(
-        f"{name} contains {what}, first at row {start + row}, column {column}. "
-        "Remove such rows or fill them in first, for example with sklearn.impute.SimpleImputer."
-    )
+    # the first of them, for the message
+    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    what = "NaN" if np.isnan(numbers[at]) else "infinity"
+    place = (stored.row[at], stored.col[at]) if is_sparse(stored) else at
+    where = f"row {start + place[0]}"
+    if len(place) > 1:
+        where += f", column {place[1]}"
+    raise NotFiniteError(f"{name} contains {what}, first at {where}. {advice}")
 
 
 def refuse_wrong_shape(X: NumberTable, name: str) -> None:
     """Raise if an array has not two axes, or its numbers are complex."""
     refuse_complex(X, name)
-    if len(X.shape) != 2:
-        raise ValueError(
-            f"{name} has shape {tuple(X.shape)}; a table of shape (n, d) is needed. "
-            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
-        )
+    if len(X.shape) == 2:
+        return
+
+    advice = f"numpy.reshape({name}, (-1, 1)) makes one feature of a vector."
+    if len(X.shape) > 2:
+        advice = f"numpy.reshape({name}, (len({name}), -1)) makes one row of each entry."
+    raise ValueError(
+        f"{name} has shape {tuple(X.shape)}; a table of shape (n, d) is needed. "
+        f"Reshape your data: {advice}"
+    )
 
 
 def refuse_empty(table: NumberTable, name: str) -> None:
@@ -288,7 +305,7 @@ def to_numbers(X: Given, name: str) -> Numbers:
 
     # what is no table of numbers, or not yet
     if array.ndim == 0 and array.dtype.kind in "OSU":  # a dictionary, or the name of a file
-        said = f"{name} is a {type(X).__name__} ({X!r:.60}), and not a table"
+        said = f"{name} is a {type(X).__name__} ({format_cell(X)}), and not a table"
         raise TypeError(f"{said}: pass an array or a data frame with its content.")
 
     if array.dtype.kind == "V":

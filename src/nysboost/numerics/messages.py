@@ -30,6 +30,14 @@ def format_value(value: object) -> str:
     return f"<array of shape {tuple(shape)}>"
 
 
+def format_cell(value: object) -> str:
+    """Return a value of a table as an error message shows it: the beginning of a long one."""
+    shown = repr(value)
+    if len(shown) <= 60:
+        return shown
+    return f"{shown[:59]}…"
+
+
 def format_count(n: int, what: str) -> str:
     """Return a number of things as a sentence has it: "1 row", "2 rows"."""
     if n == 1:

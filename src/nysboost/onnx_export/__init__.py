@@ -54,6 +54,11 @@ def to_onnx(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     >>> bool(np.allclose(session.run(None, {"X": X})[0], model.transform(X)))
     True
     """
+    if not isinstance(model, BaseNystroem | KernelPCA | NystroemRegressor | NystroemClassifier):
+        given = type(model).__name__
+        msg = f"to_onnx takes transformers, KernelPCA and learners, not {given}."
+        raise TypeError(msg)
+
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", ())
     g = Graph([str(name) for name in names])
@@ -72,10 +77,6 @@ def to_onnx(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
             label, probabilities = classify(model, read_rows(g, model))
             g.output("label", label, flat=True)
             g.output("probabilities", probabilities)
-        case _:
-            given = type(model).__name__
-            msg = f"to_onnx takes transformers, KernelPCA and learners, not {given}."
-            raise TypeError(msg)
 
     # a file appears only when the whole graph has been checked
     content = g.model().SerializeToString()

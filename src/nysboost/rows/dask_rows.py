@@ -420,17 +420,27 @@ def _merge(merge: Merge[T], values: Sequence[T | None]) -> T | None:
 # What the user passed in
 
 
-def recognise_dask(X: DaskArray, name: str) -> DaskRows:
-    """Recognise a Dask array or data frame, and check that it is a table of numbers."""
+def refuse_other_collections(X: DaskArray, name: str = "X") -> None:
+    """Raise if a value of Dask is neither an array nor a data frame."""
     import dask.array as da
 
-    if hasattr(X, "_meta") and hasattr(X, "columns"):
+    if isinstance(X, da.Array) or _is_frame(X):
+        return
+    raise TypeError(
+        f"{name} is a {type(X).__module__}.{type(X).__name__}, but of Dask's collections only "
+        "arrays and data frames are supported: dask.array.from_delayed makes an array."
+    )
+
+
+def _is_frame(X: DaskArray) -> bool:
+    return hasattr(X, "_meta") and hasattr(X, "columns")
+
+
+def recognise_dask(X: DaskArray, name: str) -> DaskRows:
+    """Recognise a Dask array or data frame, and check that it is a table of numbers."""
+    refuse_other_collections(X, name)
+    if _is_frame(X):
         X = _frame_values(X, name)
-    if not isinstance(X, da.Array):
-        raise TypeError(
-            f"{name} is a {type(X).__module__}.{type(X).__name__}, but of Dask's collections only "
-            "arrays and data frames are supported: dask.array.from_delayed makes an array."
-        )
 
     refuse_wrong_shape(X, name)
     if X.dtype.kind not in "fiub":

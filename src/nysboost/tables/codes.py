@@ -10,7 +10,7 @@ import numpy as np
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.checks import refuse_unequal
+from nysboost.numerics.checks import refuse_non_finite, refuse_unequal
 from nysboost.numerics.linalg import column_sizes
 from nysboost.rows.lazy import code_parts, code_table, compute_parts
 from nysboost.rows.recognise import make_rows
@@ -323,6 +323,8 @@ def _fill_array(X: Table, medians: Floats | None, start: int) -> Table:
     """Return an array of any namespace with medians for NaN; refuse codes for "no data"."""
     sizes = column_sizes(arrays.as_float(X))
     refuse_far(X, sizes, start)
+    if not np.isfinite(sizes).all():
+        refuse_non_finite(X, start, gaps=medians is not None)
     has_gaps = np.isnan(sizes).any()
     if medians is None or not has_gaps:
         return X

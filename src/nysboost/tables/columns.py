@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices
-from nysboost.numerics.messages import format_count
+from nysboost.numerics.messages import format_cell, format_count
 from nysboost.tables.categories import GAP, UNKNOWN, Value, find_positions
 from nysboost.tables.dates import DAY_FIRST, MONTH_FIRST, from_seconds
 from nysboost.tables.frames import Cells, RawColumn
@@ -169,8 +169,7 @@ class Column:
     def _show(self, cells: RawColumn, row: int) -> str:
         """Return the value of a row, or its kind, as a sentence has it."""
         if cells.values is not None:
-            value = cells.values[cells.data[row]]
-            return f"{value!r:.60}"
+            return format_cell(cells.values[cells.data[row]])
         if self.kind == "boolean" and cells.kind == "number":
             return f"{cells.data[row]:g}"
         return f"a {cells.kind}"
@@ -230,7 +229,7 @@ def is_far(sizes: Floats | float, usual: float) -> Booleans:
 
 def _list_some(values: Sequence[object]) -> str:
     """Return the first of some values, as a sentence has them."""
-    listed = [f"{value!r:.60}" for value in values[:3]]
+    listed = [format_cell(value) for value in values[:3]]
     if len(values) > 3:
         listed.append("…")
     return ", ".join(listed)

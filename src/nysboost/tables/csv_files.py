@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
+from nysboost.numerics.messages import format_cell
 from nysboost.tables import text_format
 from nysboost.tables.frames import (
     check_names,
@@ -266,8 +267,8 @@ class CsvFile:
     def _say_wrong_cell(self, name: str) -> str:
         line, cell = self._find_wrong_cell(name)
         return (
-            f"Column {name!r} of {self.path} has {cell!r:.60} in line {line}, which is not a "
-            "number: correct it or leave it empty. In a fit, --category makes the column a "
+            f"Column {name!r} of {self.path} has {format_cell(cell)} in line {line}, which is not "
+            "a number: correct it or leave it empty. In a fit, --category makes the column a "
             "category, and --drop-column leaves it out."
         )
 

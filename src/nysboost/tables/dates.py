@@ -39,6 +39,8 @@ def as_seconds(value: object) -> float | None:
     """Return a date as seconds since 1970 (UTC); None if it is no date."""
     if isinstance(value, str):
         value = _parse_iso_date(value.strip())
+    elif hasattr(value, "to_timestamp"):  # a period of pandas: when it begins
+        value = value.to_timestamp()
 
     if isinstance(value, np.datetime64):
         microseconds = value.astype("datetime64[us]").astype(np.int64)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices
+from nysboost.numerics.messages import format_cell
 from nysboost.tables.categories import Value, plain
 from nysboost.tables.columns import Column, is_far, say_far, say_gaps
 from nysboost.tables.dates import choose_cycles, is_local_date
@@ -83,8 +84,9 @@ def _find_kind(summary: ColumnSummary) -> tuple[str, str, Floats]:
     numbers, wrong = numbers_as(kind, values, form)
     at = first_of(wrong)
     if at is not None:
+        other = format_cell(values[at])
         raise ValueError(
-            f"Column {summary.name!r} holds {PLURALS[kind]}, but also {values[at]!r:.60}: make it "
+            f"Column {summary.name!r} holds {PLURALS[kind]}, but also {other}: make it "
             f"a {kind} or leave it empty; or make the column a category, with "
             'astype("category") or --category.'
         )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import Floats, Indices, dense, is_lazy, to_host
+from nysboost.numerics.messages import format_cell
 from nysboost.tables.gaps import is_gap
 from nysboost.tables.values import as_number
 from nysboost.user_error import TableError
@@ -80,7 +81,7 @@ def _say_unhashable(name: str, cells: Sequence[object]) -> str:
     unhashable = (cell for cell in cells if getattr(cell, "__hash__", None) is None)
     example = next(unhashable, cells[0])
     return (
-        f"Column {name!r} holds {type(example).__name__} objects such as {example!r:.60}: "
+        f"Column {name!r} holds {type(example).__name__} objects such as {format_cell(example)}: "
         "make columns of numbers or text of what is in them, or leave it out."
     )
 

@@ -21,7 +21,13 @@ from nysboost.numerics.arrays import (
     is_sparse,
     spaced_indices,
 )
-from nysboost.numerics.checks import NotFiniteError, has_rows, refuse_unequal, to_table
+from nysboost.numerics.checks import (
+    NotFiniteError,
+    has_rows,
+    refuse_unequal,
+    to_table,
+)
+from nysboost.rows.dask_rows import refuse_other_collections
 from nysboost.rows.driver import scan_size
 from nysboost.rows.lazy import compute_parts
 from nysboost.rows.recognise import is_external, make_rows, make_stream, scan_rows
@@ -108,7 +114,7 @@ def fit_rows(
     weights : ndarray of shape (n,) or None
     """
     if not is_frame(X) and not is_external(X):
-        X = _check_table(estimator, X, missing, reset=True)
+        X = _check_table(estimator, X, reset=True)
 
     ids = getattr(estimator, "ids", "keep")
     codes, rows = fit_codes(X, FitOptions(missing, ids, Y, weights))
@@ -126,6 +132,9 @@ def fit_rows(
 
 def fit_codes(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
     """Return the codes of a table, trained on Y, and its rows as numbers."""
+    if is_lazy(X):
+        refuse_other_collections(X)
+
     rows = _scan_numbers(X, options.missing)
     if rows is not None:
         schema = _schema_of_numbers(X, rows, options)
@@ -291,7 +300,7 @@ def new_rows(estimator: BaseEstimator, X: Table, missing: str) -> AnyRows:
     if is_frame(X):
         return make_rows(encode(X))
     if not is_external(X):
-        table = _check_table(estimator, X, missing, reset=False)
+        table = _check_table(estimator, X, reset=False)
         return make_rows(encode(table))
 
     # rows elsewhere are coded as they are read, unless their numbers are used as they are
@@ -369,18 +378,12 @@ def _as_narrow(numbers: Array, frame: nw.DataFrame[Table]) -> Array:
 # Checks
 
 
-def _check_table(estimator: BaseEstimator, X: Table, missing: str, *, reset: bool) -> Table:
+def _check_table(estimator: BaseEstimator, X: Table, *, reset: bool) -> Table:
     """Return an array or a CSR matrix after scikit-learn's checks; one with text as objects."""
     text = _text_of(X)
     if text is not None:
         return text
-
-    checks = CHECKS
-    if missing != "refuse":
-        checks = CHECKS | {"ensure_all_finite": "allow-nan"}
-    table = to_table(X)
-    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
-        return validate_data(estimator, table, reset=reset, **checks)
+    return validate_data(estimator, to_table(X), reset=reset, **CHECKS)
 
 
 def _text_of(X: Table) -> Table:

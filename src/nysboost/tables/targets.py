@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _assert_all_finite, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from nysboost.numerics.arrays import Floats, Indices, gather, to_host
-from nysboost.numerics.messages import format_count
+from nysboost.numerics.checks import LEAVE_OUT, refuse_non_finite
+from nysboost.numerics.messages import format_cell, format_count
 from nysboost.tables.categories import plain
 from nysboost.tables.frames import RawColumn, Table, read_column
 from nysboost.tables.gaps import is_gap, is_program_mark
@@ -66,7 +67,7 @@ def check_labels(y: Table, learner: object) -> Labels:
     if labels.dtype.kind == "O":
         labels = _of_one_type(labels)
     if labels.dtype.kind == "f":
-        _assert_all_finite(labels, input_name="y")
+        refuse_non_finite(labels, 0, "y", LEAVE_OUT)
     check_classification_targets(labels)
     return labels
 
@@ -91,22 +92,28 @@ def _refuse_gaps(labels: Labels) -> None:
         return
     for row, label in enumerate(labels.tolist()):
         if is_gap(label):
-            raise ValueError(
-                f"Input y contains NaN: no label in row {row} ({label!r}). Leave such rows out."
-            )
+            raise ValueError(f"y contains NaN: no label in row {row} ({label!r}). {LEAVE_OUT}")
 
 
 def _of_one_type(labels: Labels) -> Labels:
     """Return objects as numbers or truth values where they are, else as text or what they are."""
-    if len({isinstance(label, str) for label in labels}) > 1:
+    are_text = {isinstance(label, str) for label in labels}
+    if len(are_text) > 1:
         msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
         raise TypeError(msg)
+
+    if True in are_text:
+        return labels
+    for label in labels:
+        if as_number(label) is None:
+            raise TypeError(
+                f"y has labels of type {type(label).__name__}, such as {format_cell(label)}: make "
+                "all of them text, with y.astype(str) say."
+            )
 
     kinds = {type(label) for label in labels}
     if kinds <= {bool, np.bool}:
         return labels.astype(np.bool)
-    if any(isinstance(label, str) or as_number(label) is None for label in labels):
-        return labels
 
     # numbers, as whole ones where all are
     are_whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
@@ -136,6 +143,7 @@ def compute_class_weights(class_weight: object, classes: Labels, labels: Labels)
         for label, weight in class_weight.items():
             _check_class_weight(label, weight)
         class_weight = dict(class_weight)
+        _refuse_other_classes(list(class_weight), classes.tolist())
     elif class_weight is not None and str(class_weight) != "balanced":
         msg = f'class_weight is a dict, "balanced" or None, but {class_weight!r} was given.'
         raise ValueError(msg)
@@ -151,6 +159,17 @@ def _check_class_weight(label: object, weight: object) -> None:
         raise ValueError(
             f"class_weight has {weight!r} for the class {label!r}: a positive number, or 0, is "
             "needed."
+        )
+
+
+def _refuse_other_classes(given: Sequence[object], classes: Sequence[object]) -> None:
+    """Raise if a weight is for a label that y does not have, and another label has none."""
+    others = [label for label in given if label not in classes]
+    without = [label for label in classes if label not in given]
+    if others and without:
+        raise ValueError(
+            f"class_weight has a weight for {others[0]!r}, which is no class of y, and none for "
+            f"the class {without[0]!r}: its keys are the labels of y."
         )
 
 

@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from nysboost.numerics.messages import format_cell
 from nysboost.tables.frames import check_names, find_index, name_columns, note_unnamed
 from nysboost.tables.gaps import is_program_mark
 from nysboost.user_error import NoTableError, TableError, import_optional
@@ -100,7 +101,7 @@ def _join_objects(found: Sequence[dict[str, object]]) -> pa.Table:
 
     other = [each for each in found if not isinstance(each, dict)]
     if other:
-        raise ValueError(f"{other[0]!r:.60} is none")
+        raise ValueError(f"{format_cell(other[0])} is none")
 
     # columns have the names of all objects
     columns: dict[str, pa.Array] = {}
