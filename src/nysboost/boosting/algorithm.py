@@ -64,6 +64,7 @@ def boost(
     # Step 2. Boosting.
     errors: list[float] = []
     for i in track(range(1, state.p), "boosting step"):
+        # where p is open: enough learners, by the error of the strong approximation on V2
         if settings.n_learners == "auto":
             strong = (final or rule).combine_finally(state, i)
             errors.append(state.error_on(state.V2, strong))
@@ -94,6 +95,7 @@ def boost(
         state.add_learner(J)
         watch.lap("e")
 
+        # the record of the step
         step = state.note(V, J, mixture, residual_norm, watch.seconds)
         if settings.callback is not None:
             settings.callback(step)
@@ -151,9 +153,10 @@ def start(
 
     With more than `row_cap` rows, all columns come from a uniform sample of the rows.
     """
+    # all rows, or a sample of them
     p, m, k, s, v1, v2 = sizes
-    needed = p * m + v1 + v2
-    n_rows = max(settings.row_cap, ROWS_PER_COLUMN * needed)
+    n_columns = p * m + v1 + v2
+    n_rows = max(settings.row_cap, ROWS_PER_COLUMN * n_columns)
     sample = take_sample(gram, n_rows, rng)
     G = sample.gram
 
@@ -165,16 +168,13 @@ def start(
     of_V1 = unused.draw(v1, rng)
     of_V2 = unused.draw(v2, rng)
 
-    # the rows on which columns are observed
-    everything = np.arange(G.n)
-    wanted = settings.residual_rows or settings.row_cap
-    most = min(settings.row_cap, wanted)
-    (rng_of_rows,) = rng.spawn(1)  # so that steps draw the same, whatever rows are observed
-    rows = sample_rows(everything, most, rng_of_rows)
+    # the rows on which columns are observed, and G in the precision in which they are
+    rows = _choose_rows(G.n, settings, rng)
+    observed = G
     if len(rows) < G.n:
         # the values choose columns and weights only, for which float32 may be enough
         learner = fit_learner(G, G.landmarks(first), k)
-        G = _choose_precision(G, learner, of_V2, rows)
+        observed = _choose_precision(G, learner, of_V2, rows)
 
     # the learners' features on the rows of V, V1 and V2
     seen = [of_V1, of_V2]
@@ -182,7 +182,7 @@ def start(
     square_sets = settings.validation_shape == "square"
     if not (square and square_sets):
         seen.append(rows)
-    table = FeatureTable(G, np.concatenate(seen))
+    table = FeatureTable(observed, np.concatenate(seen))
 
     # V1 and V2
     if square_sets:
@@ -210,6 +210,15 @@ def start(
     )
     state.add_learner(first)
     return state
+
+
+def _choose_rows(n: int, settings: Settings, rng: Generator) -> Indices:
+    """Return the rows on which columns are observed: `residual_rows` of n, or up to `row_cap`."""
+    # from numbers of their own, so that steps draw the same whatever rows are observed
+    (rng_of_rows,) = rng.spawn(1)
+    wanted = settings.residual_rows or settings.row_cap
+    most = min(settings.row_cap, wanted)
+    return sample_rows(np.arange(n), most, rng_of_rows)
 
 
 def sample_rows(rows: Indices, at_most: int, rng: Generator) -> Indices:

@@ -126,6 +126,7 @@ class State:
         if len(self.rows) == len(self.sample):
             return e
 
+        # without the rows of V, unless there are no others
         outside = ~np.isin(self.rows, V)
         if not outside.any():
             return e
@@ -139,10 +140,10 @@ class State:
 
     def _missed(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return the residual (G − Ḡ)[rows, cols], in float64 unless float32 was chosen."""
+        # −Ḡ + G, in the memory of the first
         negative = Mixture(mixture.learners, -mixture.weights)
         missed = self.table.block(negative, rows, cols)
         missed += self.table.gram.block(rows, cols)
-
         if self.table.gram is not self.G:
             return missed
         return arrays.in_float64(missed)
