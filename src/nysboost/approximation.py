@@ -252,7 +252,12 @@ class Approximation(LowRankMatrix):
         """Return a map that accepts the same kind of tables as the fit."""
         if self.encoder is None:
             return transform
-        return EncodedMap(transform.kernel, transform.landmarks, transform.projection, self.encoder)
+        return EncodedMap(
+            transform.kernel,
+            transform.landmarks,
+            transform.projection,
+            encoder=self.encoder,
+        )
 
     # Errors
 

@@ -184,7 +184,7 @@ class Factor:
                 name,
                 function,
                 shared,
-                result_bytes,
+                result_bytes=result_bytes,
                 budget=budget,
                 counter=self.gram.counter,
             )

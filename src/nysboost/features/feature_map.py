@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -40,11 +40,6 @@ from nysboost.rows.rows import ArrayRows, RowStream
 
 Encoder: TypeAlias = Callable[[TableLike], TableLike]
 """What makes numbers of a table of the user's, and leaves numbers as they are."""
-
-
-def no_encoder(X: TableLike) -> TableLike:
-    """Return a table of numbers as it is."""
-    return X
 
 
 # N: dense, triangular, or a block for each learner
@@ -266,7 +261,7 @@ class FeatureMap:
 class EncodedMap(FeatureMap):
     """A feature map behind an encoder, which makes numbers of the rows of a table."""
 
-    encoder: Encoder = no_encoder
+    encoder: Encoder = field(kw_only=True)
 
     def __call__(self, X: TableLike) -> Array:
         """Return the features of the rows of a table, shape (n, r)."""

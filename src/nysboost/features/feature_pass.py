@@ -38,11 +38,13 @@ BLOCKS_OF_FEATURES = 4  # times a cache, where features are multiplied: 32 MB ru
 class FeatureTask(Task):
     """A pass that computes the features F of each block of rows.
 
-    Kernel values are counted in `counter`; with `double` they are evaluated in float64.
+    Its result is F, if it is `in_place`, or what it makes of each block, of `result_bytes`. Kernel
+    values are counted in `counter`; with `double` they are evaluated in float64.
     """
 
     transform: FeatureMap
     _: KW_ONLY
+    result_bytes: int = 0
     double: bool = False
     budget: Budget | None = None
     counter: EntryCounter | None = None
@@ -61,18 +63,8 @@ class FeatureTask(Task):
         for_features = Scratch(transform.rank, template)
         return BlockFeatures(evaluate, product, for_values, for_features, self.double)
 
-    def plan_for(
-        self,
-        rows: PlannedRows,
-        streamed: bool,
-        *,
-        result_bytes: int,
-        keeps_features: bool,
-    ) -> Plan:
-        """Return the sizes of a pass: operands, blocks of kernel values, pieces of rows.
-
-        A pass `keeps_features` as its result, or makes a result of `result_bytes` from each block.
-        """
+    def plan(self, rows: PlannedRows, streamed: bool) -> Plan:
+        """Return the sizes of a pass: operands, blocks of kernel values, pieces of rows."""
         template = rows.template
         if self.double:
             template = in_float64(template)
@@ -92,7 +84,7 @@ class FeatureTask(Task):
 
         # a row of a block: its coordinates, its features and its kernel values
         numbers_of_row = 2 * point + 8
-        if not keeps_features and transform.projection is not None:
+        if not self.in_place and transform.projection is not None:
             numbers_of_row += 2 * r
         value_bytes = transform.kernel.bytes_per_value(template)
         block_row = itemsize * numbers_of_row + value_bytes * c
@@ -101,18 +93,18 @@ class FeatureTask(Task):
         piece_row = 0
         if streamed:
             piece_row = 8 * d
-            if keeps_features:
+            if self.in_place:
                 piece_row += itemsize * r
 
         cost = Cost(
-            fixed=operands + 2 * result_bytes,
-            thread=WAITING * result_bytes,
+            fixed=operands + 2 * self.result_bytes,
+            thread=WAITING * self.result_bytes,
             block_row=block_row,
             piece_row=piece_row,
         )
 
         cache_bytes = block_bytes(template)
-        if not keeps_features:
+        if not self.in_place:
             cache_bytes *= BLOCKS_OF_FEATURES
 
         # other libraries have threads of their own, and modes that belong to a thread
@@ -135,10 +127,6 @@ class WriteFeatures(FeatureTask):
     def prepare(self, template: Array) -> BlockFeatures:
         """Return (block, out) ↦ F, in `out`."""
         return self.features(template)
-
-    def plan(self, rows: PlannedRows, streamed: bool) -> Plan:
-        """Return the sizes of the pass."""
-        return self.plan_for(rows, streamed, result_bytes=0, keeps_features=True)
 
     def fuse(self, template: Array, n: int) -> FusedPass | None:
         """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
@@ -164,22 +152,16 @@ class WriteFeatures(FeatureTask):
 
 @dataclass(frozen=True, eq=False)
 class FeaturePass(FeatureTask):
-    """A pass whose result for a block is function(shared, F, *others), of `result_bytes`."""
+    """A pass whose result for a block is function(shared, F, *others)."""
 
     name: str
     function: BlockFunction
     shared: Shared = None
-    result_bytes: int = 0
 
     def prepare(self, template: Array) -> BlockResult:
         """Return (block, *others) ↦ result."""
         features = self.features(template)
         return BlockResult(self.function, self.shared, features)
-
-    def plan(self, rows: PlannedRows, streamed: bool) -> Plan:
-        """Return the sizes of the pass."""
-        size = self.result_bytes
-        return self.plan_for(rows, streamed, result_bytes=size, keeps_features=False)
 
 
 # Multiplication with N: dense, triangular, or a block for each learner

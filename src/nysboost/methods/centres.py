@@ -148,20 +148,22 @@ def meka(gram: Gram, c: int, rng: Generator) -> FeatureMap:
 
     # rows by the nearest centre, as new rows will be, in random order
     nearest = Clustered(kernel, Z, ())
-    cluster = nearest.cluster_of(gram.rows.take(found.rows))
+    seen = gram.rows.take(found.rows)
+    cluster = nearest.cluster_of(seen)
     drawn: list[Indices] = []
     for s in range(n_clusters):
         members = found.rows[cluster == s]
         drawn.append(rng.permutation(members))
 
     # the columns of each cluster, for B, and the rows v, for L
-    sizes = [len(rows) for rows in drawn]
+    sizes = [len(members) for members in drawn]
     shares = _share_landmarks(c, sizes)
     columns: list[Indices] = []
     v: list[Indices] = []
-    for rows, m in zip(drawn, shares, strict=True):
-        columns.append(rows[:m])
-        v.append(rows[: LINK_ROWS * m])
+    for members, m in zip(drawn, shares, strict=True):
+        n_links = LINK_ROWS * m
+        columns.append(members[:m])
+        v.append(members[:n_links])
     landmarks = gram.landmarks(np.concatenate(columns))
     sample = Sample.of(gram, np.concatenate(v))
 

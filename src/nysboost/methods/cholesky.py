@@ -307,7 +307,8 @@ def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[I
     # F of the proposals, a row for each
     count = len(proposed)
     rank = factor.rank
-    F = np.zeros((count, factor.c))
+    shape = (count, factor.c)
+    F = np.zeros(shape)
     known_rows = factor.at(rows)
     F[:, :rank] = known_rows[places]
 
@@ -333,11 +334,12 @@ def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[I
         # the new columns of F, for the proposals that follow
         following = places[stop:]
         if len(new) and len(following):
+            known_after = F[stop:, :rank]
             block = gram.host_block(following, here[new])
-            explained = F[stop:, :rank] @ known[new].T
+            rest = block - known_after @ known[new].T
             corner = _cholesky(residual[np.ix_(new, new)])
             columns = slice(rank, rank + len(new))
-            F[stop:, columns] = _divide(block - explained, corner)
+            F[stop:, columns] = _divide(rest, corner)
 
         rank += len(new)
         is_done = rank in (factor.c, factor.updated)

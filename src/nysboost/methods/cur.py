@@ -59,9 +59,9 @@ class CUR:
         M = Σ ¼ σ (l, r)(l, r)ᵀ − Σ ¼ σ (l, −r)(l, −r)ᵀ.
         """
         # C = G[:, J], R = G[I, :] and U
-        half = c // 2
-        J = self.choose(gram, c - half, rng)
-        I = self.choose(gram, max(1, half), rng)  # noqa: E741
+        n_rows = max(1, c // 2)
+        J = self.choose(gram, c - c // 2, rng)
+        I = self.choose(gram, n_rows, rng)  # noqa: E741
         columns = gram.landmarks(J)
         rows = gram.landmarks(I)
         U = self.core(gram, columns, rows)
@@ -181,14 +181,16 @@ def _factorise_columns(C: Floats, J: Indices, most: int, floor: float) -> Floats
     # U_r Λ_r^(−½)
     above = np.count_nonzero(eigenvalues > floor)
     r = min(most, above)
-    root = U[:, :r] / np.sqrt(eigenvalues[:r])
+    roots = np.sqrt(eigenvalues[:r])
+    root = U[:, :r] / roots
     factor: Floats = C @ root
     return factor
 
 
 def _relative_norm(rest: Floats, C: Floats) -> float:
     """Return ‖rest‖ / ‖C‖, scaled so that squares stay in range."""
-    scale = float(np.abs(C).max()) or 1.0
+    largest = np.abs(C).max()
+    scale = float(largest) or 1.0
     of_rest = np.linalg.norm(rest / scale)
     of_columns = np.linalg.norm(C / scale) or 1.0
     return float(of_rest / of_columns)

@@ -47,7 +47,8 @@ def spread_columns(gram: Gram, c: int, rng: Generator) -> Indices:
         newest = rows[[j]]
         column = gram.host_block(rows, newest)[:, 0]
         squared = diag - 2 * column + diag[j]
-        nearest = np.minimum(nearest, np.maximum(squared, 0))
+        distance = np.maximum(squared, 0)
+        nearest = np.minimum(nearest, distance)
     return rows[chosen]
 
 
@@ -79,9 +80,11 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: Generator) -> Indice
 
 def _swaps(K: Floats, start: Indices, proposed: Indices, rng: Generator) -> Indices:
     """Propose to exchange a random place of the state for each of `proposed`, one by one."""
+    # the state, and A = K[inside, inside]⁻¹
     inside = start.copy()
     block = K[np.ix_(inside, inside)]
-    A = np.asarray(np.linalg.inv(block), dtype=np.float64)
+    inverse = np.linalg.inv(block)
+    A = np.asarray(inverse, dtype=np.float64)
     for t in proposed:
         s = int(rng.integers(len(inside)))
         uniform = rng.uniform()
@@ -111,7 +114,7 @@ def _exchange(A: Floats, s: int, b: Floats, corner: float) -> Floats:
     product = np.outer(A[:, s], A[s])
     without = A - product / A[s, s]
 
-    # with b in their place
+    # with b in their place, and its corner
     change = -(without @ b)
     schur = corner + b @ change
     change[s] = 1.0

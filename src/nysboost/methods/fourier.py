@@ -39,8 +39,9 @@ class Waves(Kernel):
         angles = inner_products(X, frequencies)
 
         xp = namespace(angles)
-        waves = [xp.cos(angles), xp.sin(angles)]
-        return xp.concat(waves, axis=1)
+        cosines = xp.cos(angles)
+        sines = xp.sin(angles)
+        return xp.concat([cosines, sines], axis=1)
 
 
 @dataclass(frozen=True)

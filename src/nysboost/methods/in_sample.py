@@ -91,5 +91,6 @@ class InSample(Approximation):
     def _factor(self) -> Factor:
         # a map without landmarks, because F is known
         shape = (0, len(self.weights))
-        no_map = FeatureMap(self.gram.kernel, self.landmarks, np.empty(shape))
+        no_projection = np.empty(shape)
+        no_map = FeatureMap(self.gram.kernel, self.landmarks, no_projection)
         return Factor(self.gram, no_map, self.weights, F=self._kept)

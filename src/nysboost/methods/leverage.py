@@ -87,7 +87,8 @@ def recursive_scores(gram: Gram, c: int, rng: Generator) -> tuple[Indices, Float
         ridge = tail_ridge(gram, sample, k)
         scores = leverage_scores(gram, level, sample, ridge, diag)
         if size < gram.n:
-            probabilities = np.clip(oversampling * scores, gram.eps, 1.0)
+            expected = oversampling * scores
+            probabilities = np.clip(expected, gram.eps, 1.0)
             sample = _draw_by_probabilities(level, probabilities, rng)
     return order, scores
 
@@ -119,7 +120,7 @@ def bless(gram: Gram, c: int, rng: Generator) -> Indices:
         # scores of a uniform sample of rows, at this ridge
         most_dimensions = start / ridge
         wanted = np.ceil(OVERSAMPLING * FALL_OF_RIDGE * most_dimensions)
-        size = int(min(n, max(c, wanted)))
+        size = min(n, max(c, int(wanted)))
         rows = rng.choice(n, size=size, replace=False)
         scores = leverage_scores(gram, rows, sample, ridge, diag)
 
@@ -218,7 +219,8 @@ def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
     # a Nyström approximation F Fᵀ on 2c columns
     size = min(2 * c, len(sample))
     pivots = rpcholesky(G, size, rng)
-    learner = fit_learner(G, G.landmarks(pivots), len(pivots))
+    landmarks = G.landmarks(pivots)
+    learner = fit_learner(G, landmarks, len(pivots))
     F = features_of(G, learner)
 
     # its eigenvectors, with F = Q R: Q times the left singular vectors of R
@@ -232,6 +234,7 @@ def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
     V = Q @ left[:, :rank]
 
     # pivots of V Vᵀ
-    projector = KernelGram(ArrayRows(V), Linear(), gram.budget)
+    rows = ArrayRows(V)
+    projector = KernelGram(rows, Linear(), gram.budget)
     columns = rpcholesky(projector, rank, rng)
     return sample.lift_to_rows(G.landmarks(columns))
