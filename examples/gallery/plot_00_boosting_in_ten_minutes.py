@@ -5,9 +5,9 @@ Boosting Nyström in ten minutes
 A kernel matrix holds the similarity of each pair of n points. It has n² numbers, too many for a
 large n. *Nyström's method* computes m of its columns and approximates the rest from them. An
 *ensemble* averages several such approximations, each on random columns. *Boosting* finds them one
-after the other: the next one takes the columns that the others approximate badly. This tutorial
-follows Algorithm 1 of *Boosting Nyström Method* (Hamm, Lu, Ouyang and Zhang) through one step, on
-the simulation of the paper.
+after the other. Each new one uses columns that the earlier ones approximate badly. This tutorial
+follows one step of Algorithm 1 of *Boosting Nyström Method* (Hamm, Lu, Ouyang and Zhang) on the
+simulation of the paper.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ import nysboost as nb
 # The matrix
 # ----------
 # 1,000 points from the standard normal distribution in the plane, and the Gaussian kernel with
-# σ = 1: two points are similar where they are near. Only to look at it, we compute the whole
-# matrix. The library never does.
+# σ = 1: two points are similar if they are near each other. Here we compute the whole matrix, but
+# only to draw it.
 
 X = np.random.default_rng(0).normal(size=(1000, 2))
 kernel = nb.Gaussian(sigma=1.0)
@@ -36,9 +36,10 @@ print(run)
 # %%
 # 1. The first learner
 # --------------------
-# Algorithm 1 begins with ten columns drawn at random, and a standard Nyström approximation on
-# them. A column belongs to a point: we can draw it. The colour of a point is the norm of its column
-# of the residual, G minus the approximation: dark points are far from all ten columns.
+# Algorithm 1 begins with ten random columns, and a standard Nyström approximation on them. Each
+# column belongs to a point, so we can draw the columns as points. The colour of a point is the norm
+# of its column in the residual, which is G minus the approximation. Dark points are far from all
+# ten columns.
 
 first = run.prefix(1)
 residual = G - first @ np.eye(len(X))
@@ -56,9 +57,10 @@ plt.show()
 # 2. The residual
 # ---------------
 # Step (b) draws candidates V, here 100 columns, and step (c) computes their columns of the
-# residual. Each column has a value at every point. Below are three of them, as maps. A column is
-# large around its own point, so that near points have similar columns, as the first two: the next
-# learner needs one of them, and not both. It also needs the third, which is another.
+# residual. Each column has a value at every point. The figure shows three columns as maps. A column
+# has large values around its own point, so points near each other have similar columns. The first
+# two columns are similar, so the next learner needs only one of them. It also needs the third,
+# which is different.
 
 step = run.steps[0]
 R = residual[:, step.V]
@@ -78,8 +80,9 @@ plt.show()
 # 3. The clusters
 # ---------------
 # Step (d) clusters the 100 columns of the residual into m = 10 groups and takes the column nearest
-# to the centre of each. Here each candidate has the colour of the chosen column that is nearest to
-# its own, and the size of its norm. Step (e) fits the second learner on the ten columns.
+# to the centre of each. In the figure, the size of a candidate shows the norm of its column, and
+# the colour shows which chosen column is nearest to it. Step (e) fits the second learner on the ten
+# columns.
 
 chosen = residual[:, step.columns]
 distances = np.linalg.norm(R[:, :, None] - chosen[:, None, :], axis=0)  # shape (s, m)
@@ -96,9 +99,9 @@ plt.show()
 # %%
 # 4. The mixture
 # --------------
-# The steps repeat until there are p learners. Step 3 weighs them: in `URB-mean` the boosting step
-# has **U**niform weights, the final mixture **R**idge weights, fitted on the columns V1, and the
-# clustering is k-**mean**\ s. ``error_path`` is the error with 1, 2, … p learners.
+# The steps repeat until there are p learners. Step 3 weights them. In `URB-mean`, the boosting step
+# has **U**niform weights, the final mixture has **R**idge weights, fitted on the columns V1, and
+# the clustering is k-**mean**\ s. ``error_path`` returns the errors with 1, 2, … p learners.
 
 ensemble = nb.approximate(X, "ensemble-ridge", kernel, n_learners=20, n_columns=10, random_state=0)
 uniform = nb.approximate(X, "UUB-mean", kernel, n_learners=20, n_columns=10, random_state=0)
@@ -116,8 +119,8 @@ axes.legend(frameon=False)
 plt.show()
 
 # %%
-# Each learner that boosting finds costs more than one of the ensemble, which clusters nothing; in
-# return it takes fewer of them. These are the weights, and how long each part of a step took:
+# A learner found by boosting costs more than a learner of the ensemble, which needs no clustering.
+# But boosting needs fewer learners. These are the weights, and the time of each part of a step:
 
 print("weights:", run.weights.round(2))
 seconds = {letter: sum(s.seconds[letter] for s in run.steps) for letter in "abcde"}
@@ -126,9 +129,9 @@ print("milliseconds:", {letter: round(1000 * value, 1) for letter, value in seco
 # %%
 # 5. Use it
 # ---------
-# An approximation multiplies vectors, solves systems, and has features for any row, old or new: a
-# linear model on them is an approximate kernel method. ``BoostedNystroem`` is the same as a
-# transformer of scikit-learn.
+# An approximation can multiply vectors, solve linear systems, and compute features of old and new
+# rows. A linear model on these features is an approximate kernel method. ``BoostedNystroem`` is a
+# scikit-learn transformer for the same algorithm.
 
 features = nb.BoostedNystroem(
     "URB-mean", kernel=kernel, n_learners=20, n_columns=10, random_state=0
@@ -136,7 +139,7 @@ features = nb.BoostedNystroem(
 print(features.fit_transform(X).shape)
 
 # %%
-# `Choose a variant <../variants.html>`_ says which of the 27 to take,
-# `Write your own rule or clustering <../own_rule.html>`_ how to put another step in its place, and
-# `Reproduce the paper <../reproduce.html>`_ how to run all of its experiments. The algorithm itself
-# is one screen of code: ``nysboost/boosting/algorithm.py``.
+# `Choose a variant <../variants.html>`_ compares the 27 variants.
+# `Write your own rule or clustering <../own_rule.html>`_ shows how to replace a step, and
+# `Reproduce the paper <../reproduce.html>`_ how to run all experiments. The algorithm itself is one
+# screen of code: ``nysboost/boosting/algorithm.py``.

@@ -21,7 +21,7 @@ X, y = load_digits(return_X_y=True)
 gamma = 1 / (X.shape[1] * X.var())
 
 # %%
-# The same pipeline with both, for several numbers of landmarks and three seeds.
+# We run the same pipeline with both transformers, for several numbers of landmarks and three seeds.
 SIZES = (10, 20, 40, 80, 160)
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=1000, random_state=0)
 

@@ -2,9 +2,9 @@
 Landmarks at optimised positions
 ================================
 
-Landmarks need not be rows. `method="joint"` starts from cluster centres and minimises the error
-of the matrix over all positions, by gradient. These data are in the plane, so that we can draw
-the landmarks.
+Landmarks need not be rows. `method="joint"` starts from cluster centres and minimises the error of
+the matrix over their positions, with gradients. These points are in the plane, so we can draw the
+landmarks.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +26,8 @@ placed = {
 }
 
 # %%
-# The error of each approximation, row by row: the residual's diagonal, k(x, x) − K̂(x, x),
-# which is zero if a row is represented exactly.
+# The colour shows the error of each row: the diagonal of the residual, k(x, x) − K̂(x, x), which is
+# zero if a row is represented exactly.
 figure, panels = plt.subplots(1, 3, figsize=(8, 2.9), layout="constrained", sharey=True)
 missed = {name: np.maximum(1 - found.diag(), 1e-6) for name, found in placed.items()}
 top = max(values.max() for values in missed.values())
@@ -43,5 +43,5 @@ figure.colorbar(shown, ax=panels, label="residual of a row", shrink=0.8)
 plt.show()
 
 # %%
-# Cluster centres line up along the middle of each moon. Optimised landmarks spread over its
-# width, and the same number of them has half the error.
+# Cluster centres line up along the middle of each moon. Optimised landmarks spread over its width,
+# and the error is half as large.

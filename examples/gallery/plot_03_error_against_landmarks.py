@@ -2,8 +2,8 @@
 Error against landmarks, for every family
 =========================================
 
-One method of each family, on the same data with the same kernel. The limit is the truncated
-eigendecomposition: no matrix of that rank has a smaller error.
+This page compares one method of each family, on the same data with the same kernel. The limit is
+the truncated eigendecomposition: no matrix of the same rank has a smaller error.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ METHODS = {
 }
 
 # %%
-# Each error is ‖K̂ − G‖ / ‖G‖ in the Frobenius norm, exact, the mean of two seeds.
+# The error is ‖K̂ − G‖ / ‖G‖ in the Frobenius norm, computed exactly and averaged over two seeds.
 
 
 def error(method, c):

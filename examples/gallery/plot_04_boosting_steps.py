@@ -2,9 +2,9 @@
 Boosting, step by step
 ======================
 
-Algorithm 1 of *Boosting Nyström Method* adds learners one at a time. Each takes columns
-on which the learners before it have a large error: the residual of some candidates, V, is
-clustered, and the columns nearest to the centres of the clusters are the next ones.
+Algorithm 1 of *Boosting Nyström Method* adds learners one at a time. Each new learner uses columns
+on which the earlier learners have a large error. To find them, the algorithm clusters the residual
+of some candidate columns V, and takes the columns nearest to the cluster centres.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ X = np.concatenate(
 )
 
 # %%
-# One run of URB-mean: six learners with eight columns each. ``steps`` has what each boosting step
-# did, and ``prefix(p)`` is the mixture of the first p learners.
+# One run of URB-mean has six learners with eight columns each. ``steps`` holds a record of each
+# boosting step, and ``prefix(p)`` returns the mixture of the first p learners.
 approx = nb.approximate(
     X, "URB-mean", nb.Gaussian(sigma=0.7), n_learners=6, n_columns=8, random_state=3
 )
@@ -70,7 +70,7 @@ figure.colorbar(shown, ax=panels, label="norm of a column of the residual", shri
 plt.show()
 
 # %%
-# The error of the mixture falls with each learner; the ensemble draws all of them at random.
+# The error of the mixture falls with each learner. The ensemble draws all columns at random.
 ensemble = nb.approximate(
     X, "ensemble-ridge", nb.Gaussian(sigma=0.7), n_learners=6, n_columns=8, random_state=3
 )

@@ -21,8 +21,8 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=1000, random_state=0)
 
 # %%
-# The same number of landmarks in the same pipeline: scikit-learn's random rows; `joint`, optimised
-# for the matrix; and landmarks trained on the labels.
+# We compare the same number of landmarks in the same pipeline: scikit-learn's random rows; `joint`,
+# optimised for the matrix; and landmarks trained on the labels.
 gamma = 1 / (X.shape[1] * X.var())
 features = {
     "random rows": kernel_approximation.Nystroem(gamma=gamma, n_components=50, random_state=0),

@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 import nysboost as nb
 
 # %%
-# Friedman's function of five features, with five more that y does not depend on:
+# Friedman's function depends on five features. We add five features that y does not depend on:
 #
 # .. math:: y = 10 \sin(\pi x_1 x_2) + 20 (x_3 - 1/2)^2 + 10 x_4 + 5 x_5 + \varepsilon
 X, y = make_friedman1(3000, n_features=10, noise=1.0, random_state=0)
@@ -34,8 +34,9 @@ for name, make in models.items():
         errors[name].append(np.sqrt(np.mean(residual**2)))
 
 # %%
-# Left: the error on new rows against the number of training rows; the noise is 1. Right: the share
-# of each feature in the total increase in error, when features are shuffled.
+# Left: the error on new rows against the number of training rows; the noise is 1. Right: the
+# importance of each feature, which is its share of the increase in error when features are
+# shuffled.
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
 for (name, values), colour in zip(errors.items(), ("#0077BB", "#777777", "#EE7733"), strict=True):
     left.plot(SIZES, values, "o-", color=colour, label=name)

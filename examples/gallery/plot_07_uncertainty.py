@@ -35,10 +35,10 @@ axes.set(xlabel="x", ylabel="y", xlim=(-6.5, 6.5))
 plt.show()
 
 # %%
-# There are no data in the gap between −0.5 and 1.5, nor beyond the ends. The band widens there with
-# the share of the variance that the rows leave open, up to the spread of y. It does not show that
-# the function has another wave in the gap: an interval is calibrated for rows like those of the
-# fit, and in a gap it is a statement about smooth functions, not a guarantee.
+# There are no data in the gap between −0.5 and 1.5, nor beyond the ends. There the band widens, up
+# to the spread of y. It cannot show that the function has another wave in the gap. An interval is
+# calibrated for rows like those of the fit. In a gap, it assumes a smooth function and guarantees
+# nothing.
 truth = np.sin(4 * grid) * np.cos(grid)
 inside = np.abs(truth - mean) < 1.96 * deviation
 gap = (grid > -0.5) & (grid < 1.5)

@@ -2,10 +2,9 @@
 A certificate, and a tolerance instead of a size
 ================================================
 
-How good is an approximation of a matrix that is too large to evaluate?
-`Approximation.certificate` gives an interval for its error, from a number of kernel values that
-does not grow with n. With `tol=` the number of landmarks follows from the largest error that
-you allow.
+How good is an approximation of a matrix that is too large to evaluate? `Approximation.certificate`
+returns an interval for the error, from a number of kernel values that need not grow with n. With
+`tol=`, you set the largest acceptable error instead of the number of landmarks.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +16,7 @@ X = np.random.default_rng(0).normal(size=(4000, 3))
 kernel = nb.Gaussian(sigma=1.5)
 
 # %%
-# Intervals from an increasing number of kernel values. The matrix has 16 million.
+# We compute intervals from an increasing number of kernel values. The matrix has 16 million.
 approx = nb.approximate(X, "kmeans", kernel, n_components=60, random_state=0)
 truth = approx.relative_error()
 BUDGETS = (30_000, 100_000, 300_000, 1_000_000, 3_000_000)
@@ -25,7 +24,7 @@ certificates = [approx.certificate(0.95, n_entries=n, random_state=0) for n in B
 print(certificates[-1])
 
 # %%
-# The reverse: landmarks for a tolerance.
+# Now we set a tolerance, and the fit chooses the number of landmarks.
 TOLERANCES = (0.1, 0.03, 0.01, 0.003)
 reached = [nb.approximate(X, "kmeans", kernel, tol=tol, random_state=0) for tol in TOLERANCES]
 
@@ -51,4 +50,4 @@ right.set_ylim(0.0017, None)
 plt.show()
 
 # %%
-# No error is above its tolerance, and none is far below.
+# Each error is below its tolerance, but not far below.

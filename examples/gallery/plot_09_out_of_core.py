@@ -20,7 +20,7 @@ folder = tempfile.TemporaryDirectory()
 path = Path(folder.name)
 
 # %%
-# A file of rows, larger than the memory that is allowed.
+# We write a file of rows that is larger than the allowed memory.
 rows = np.lib.format.open_memmap(path / "rows.npy", "w+", dtype=np.float32, shape=(N, D))
 rng = np.random.default_rng(0)
 for start in range(0, N, 10_000):
@@ -28,8 +28,8 @@ for start in range(0, N, 10_000):
 rows.flush()
 
 # %%
-# Fit on a sample of the rows, then write the features of all of them to another file, under
-# several budgets.
+# Then we fit on a sample of the rows, and write the features of all rows to another file, with
+# several limits.
 fitted = nb.Nystroem(gamma="scale", method="kmeans", n_components=LANDMARKS, random_state=0).fit(
     rows
 )
@@ -63,4 +63,4 @@ axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.9))
 plt.show()
 
 # %%
-# A smaller budget takes smaller blocks, and gives the same numbers.
+# With a smaller limit, NysBoost uses smaller blocks and computes the same numbers.

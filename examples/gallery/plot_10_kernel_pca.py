@@ -18,14 +18,14 @@ noisy = X + 0.25 * rng.normal(size=X.shape)
 train, test = noisy[:1500], noisy[1500:]
 
 # %%
-# Twelve components of noisy digits, on 100 landmarks.
+# We compute twelve components of noisy digits, with 100 landmarks.
 pca = nb.KernelPCA(
     12, gamma=0.03, n_landmarks=100, fit_inverse_transform=True, alpha=1.0, random_state=0
 ).fit(train)
 cleaned = pca.inverse_transform(pca.transform(test))
 
 # %%
-# New digits: the original, with noise, and reconstructed from twelve components.
+# The figure shows new digits: the original, with noise, and reconstructed from twelve components.
 clean = X[1500:]
 before, after = (np.sqrt(np.mean((rows - clean) ** 2)) for rows in (test, cleaned))
 figure, panels = plt.subplots(3, 10, figsize=(9, 3.1), layout="constrained")

@@ -25,7 +25,7 @@ labels = model.fit_predict(X).reshape(height, width)
 print(f"{len(X)} rows, eigenvalues {np.round(model.eigenvalues_, 3)}")
 
 # %%
-# Each cluster is drawn in its own mean colour.
+# We draw each cluster in its mean colour.
 segments = np.zeros_like(photo)
 for label in range(5):
     segments[labels == label] = photo[labels == label].mean(axis=0)

@@ -19,15 +19,16 @@ def cloud(n, rng, correlation):
 
 
 # %%
-# A round cloud against a tilted one: the same mean and variance of each coordinate.
+# We compare a round cloud with a tilted one. Each coordinate has the same mean and variance in
+# both.
 rng = np.random.default_rng(0)
 X, Y = cloud(400, rng, 0.0), cloud(400, rng, 0.6)
 by_means = ttest_ind(X, Y).pvalue.min()
 by_embedding = nb.mmd_test(X, Y, n_components=100, random_state=0).pvalue
 
 # %%
-# The share of tests that detect the correlation at the level of 5 %, over 40 pairs of samples with
-# 200 rows.
+# Then we measure the power: the share of tests that detect the correlation at the level of 5 %,
+# over 40 pairs of samples with 200 rows.
 CORRELATIONS, REPEATS = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75), 40
 found = []
 for correlation in CORRELATIONS:

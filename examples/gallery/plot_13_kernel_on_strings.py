@@ -2,8 +2,8 @@
 Your own kernel, on strings
 ===========================
 
-A kernel is any function ``k(X, Y)`` that returns the matrix of all values at once. The rows
-need not be vectors. Here they are positions in a list of words, and the kernel looks up the words.
+A kernel is any function ``k(X, Y)`` that returns the matrix of all values at once. The rows need
+not be vectors. Here each row is a position in a list of words, and the kernel looks up the word.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,8 @@ from scipy.sparse import csr_matrix
 import nysboost as nb
 
 # %%
-# Words of two made-up languages: one has open syllables, the other clusters of consonants.
+# We generate words of two made-up languages: one has open syllables, the other has clusters of
+# consonants.
 rng = np.random.default_rng(0)
 
 
@@ -49,8 +50,8 @@ def shared_pairs(X, Y):
 
 
 # %%
-# Errors, eigenvectors and principal components work as with any kernel. The kernel has no
-# derivative, so landmarks are words.
+# Errors, eigenvectors and principal components are computed as for any kernel. The kernel has no
+# derivative, so the landmarks are words.
 numbers = np.arange(len(words))[:, None]
 approx = nb.approximate(numbers, "joint", shared_pairs, n_components=40, random_state=0)
 print(f"error {approx.relative_error():.3f};", "some landmarks:",
@@ -60,7 +61,7 @@ components = nb.KernelPCA(2, kernel=shared_pairs, n_landmarks=40, random_state=0
 )
 
 # %%
-# Two principal components of the kernel, with some of the words beside their points.
+# The figure shows two principal components of the kernel, and some of the words.
 figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
 for language, colour in (("open", "#009988"), ("closed", "#CC3311")):
     chosen = languages == language

@@ -2,8 +2,8 @@
 The paper's simulation
 ======================
 
-Section 3.1 of *Boosting Nyström Method*: 1000 points from a standard normal distribution in the
-plane, a Gaussian kernel with σ = 1, learners of m = k = 10 columns. This is a small
+Section 3.1 of *Boosting Nyström Method* uses 1000 points from a standard normal distribution in the
+plane, a Gaussian kernel with σ = 1, and learners of m = k = 10 columns. This page is a small
 version of ``nysboost reproduce simulation``, which has 100 replicates and significance tests.
 """
 

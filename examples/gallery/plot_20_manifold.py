@@ -17,8 +17,8 @@ import nysboost as nb
 X, angle = make_swiss_roll(20_000, noise=0.05, random_state=0)
 
 # %%
-# The kernel has to be narrower than the gap between two layers of the roll, so that only points
-# that are near along the sheet are similar. `SpectralClustering` has the eigenvectors in
+# The kernel must be narrower than the gap between two layers of the roll, so that only points near
+# each other along the sheet are similar. `SpectralClustering` stores the eigenvectors in
 # `embedding_`; the first one is constant.
 found = nb.SpectralClustering(
     3, gamma=0.5, method="kmeans", n_landmarks=300, n_init=1, random_state=0

@@ -128,7 +128,7 @@ def approximate(
     # what is wrong with names is said before any row is looked at
     find_method(method)
     if y is not None and method != "target":
-        msg = f"The method {method!r} does not look at y: leave y out, or take method='target'."
+        msg = f"The method {method!r} does not use y: leave y out, or choose method='target'."
         raise ValueError(msg)
 
     # the settings, and the names of those that the method may warn of

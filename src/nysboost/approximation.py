@@ -288,7 +288,7 @@ class Approximation(LowRankMatrix):
         # on some
         chosen = positions(rows, n)
         if len(chosen) == 0:
-            msg = "No rows were given, and on no rows there is no error: give at least one."
+            msg = "No rows were given, so there is no error to measure: give at least one row."
             raise ValueError(msg)
         factor = self._factor.only(chosen)
         return error(Residual(self.gram, factor, self.shift), chosen)

@@ -226,9 +226,9 @@ class Limit(NamedTuple):
         """Raise if there are more rows."""
         if n > self.most:
             raise ValueError(
-                f'"{name}" {self.reason}, which is meant for n ≤ {self.most}, but n_samples = {n} '
-                "were given. Pass a sample of the rows, or a principal submatrix, or take a method "
-                'that does not need them all, such as "joint" or "rpcholesky".'
+                f'"{name}" {self.reason}, so it accepts at most {self.most} rows, but '
+                f"n_samples = {n} were given. Pass a sample of the rows or a principal submatrix, "
+                'or choose a method that needs only some entries, such as "joint" or "rpcholesky".'
             )
 
 
@@ -269,7 +269,7 @@ def run_method(
         for also, size in sizes.items():
             if size is not None:
                 raise ValueError(
-                    f"tol finds the number of landmarks, which {also} says already: leave one out."
+                    f"tol finds the number of landmarks, but {also} sets it: leave one of them out."
                 )
         return _run_within(tol, run, gram, settings, rng)
 
@@ -306,7 +306,7 @@ def _on_landmarks(
 ) -> Approximation:
     """Run "joint" or "nystrom" on the user's landmarks."""
     if settings.n_components is not None:
-        msg = "landmarks says already how many components there are: leave n_components out."
+        msg = "landmarks already sets the number of components: leave n_components out."
         raise ValueError(msg)
     if method not in ("joint", "nystrom"):
         raise ValueError(
@@ -331,7 +331,7 @@ def _warn_of_unused(method: str, named: Collection[str]) -> None:
     unused = [name for name in named if name not in uses]
     if unused:
         names = " and ".join(unused)
-        msg = f"{method!r} makes no use of {names}: leave out what has no effect."
+        msg = f"{method!r} does not use {names}: leave out what has no effect."
         warnings.warn(msg, UserWarning, stacklevel=5)
 
 

@@ -115,9 +115,9 @@ def test_registered_names_are_methods():
     np.testing.assert_array_equal(named.to_dense(), given.to_dense())
     boosted = nb.BoostedNystroem("UZB-longest", n_learners=3, n_columns=6, random_state=0)
     np.testing.assert_array_equal(boosted.fit(market.points(90)).weights_, [0, 0, 1])
-    with pytest.raises(ValueError, match="take another one"):
+    with pytest.raises(ValueError, match="choose another"):
         nb.register_rule("U", newest)
-    with pytest.raises(ValueError, match="take another one"):
+    with pytest.raises(ValueError, match="choose another"):
         nb.register_selector("mean", longest)
 
 

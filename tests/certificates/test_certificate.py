@@ -141,7 +141,7 @@ def test_new_rows_of_a_precomputed_matrix_have_no_values():
     problem = market.problem("decaying spectrum")
     approx = nb.approximate(problem.X, "uniform", "precomputed", n_components=10, random_state=0)
     assert approx.certificate().exact_frobenius
-    with pytest.raises(ValueError, match="no kernel values between new rows"):
+    with pytest.raises(ValueError, match="no values for new rows"):
         approx.certificate(X=problem.X)
 
 

@@ -115,7 +115,7 @@ def test_nearly_the_identity_is_out_of_reach_and_the_result_is_there():
 
 
 def test_a_limit_on_landmarks_is_kept_and_named():
-    with pytest.warns(nb.ToleranceWarning, match="5 landmarks are the most"):
+    with pytest.warns(nb.ToleranceWarning, match="allow at most 5 landmarks"):
         approx = nb.approximate(
             points(), "kmeans", KERNEL, tol=1e-4, n_components=5, random_state=0
         )

@@ -74,11 +74,13 @@ def test_workers_read_numbers_with_units(tmp_path):
 
 
 def test_what_a_cluster_cannot_do_is_a_sentence(command, tmp_path):
-    with pytest.raises(UserError, match=r"On a cluster \.zarr.*but rows\.npz was given"):
+    with pytest.raises(
+        UserError, match=r"On a cluster, a table is \.zarr.*but rows\.npz was given"
+    ):
         cluster.dask_table(Source(written(tmp_path, ".npz"), ["0"]))
     with pytest.raises(UserError, match="--drop-missing and --scheduler"):
         cluster.dask_table(Source(written(tmp_path, ".npy"), ["0"], drop_missing=True))
     nb.save(nb.StandardNystroem(n_components=2, random_state=0).fit(X), tmp_path / "m")
     words = ["transform", tmp_path / "m", tmp_path / "rows.npy", "--scheduler", "nowhere", "--out"]
     assert "No Dask scheduler answers at 'nowhere'" in command(*words, tmp_path / "f.zarr")[2]
-    assert "go to .zarr or .parquet, but f.csv" in command(*words, tmp_path / "f.csv")[2]
+    assert "write results to .zarr or .parquet, but f.csv" in command(*words, tmp_path / "f.csv")[2]

@@ -21,7 +21,7 @@ CASES = [
     (PermissionError(errno.EACCES, "no", "rows.npy"), 3, "Permission denied: rows.npy"),
     (TableError("No rows."), 4, "No rows."),
     (ValueError("A NaN."), 4, "A NaN."),
-    (MemoryError("2 GB"), 7, "The memory is too small: 2 GB. Try a smaller --max-memory."),
+    (MemoryError("2 GB"), 7, "There is not enough memory: 2 GB. Try a smaller --max-memory."),
     (OSError(errno.ENOSPC, "No space"), 7, "The output could not be written: No space. Make room"),
     (OSError(errno.EIO, "I/O error"), 7, "I/O error."),
     (KeyboardInterrupt(), 130, "Stopped. Nothing was written."),
@@ -61,8 +61,11 @@ def test_a_value_that_an_option_gave_is_a_wrong_call():
         (["--fit"], "There is no command '--fit'. Did you mean 'fit'"),
         (["list", "method"], "invalid choice: 'method'"),
         (["fit", "x.csv"], "required: --out. nysboost fit --help shows all options."),
-        (["fit", "x.csv", "--out", "m", "--components", "0"], "a whole number from 1 on"),
-        (["learn", "x.csv", "--target", "y", "--folds", "one"], "from 2 on is needed, not 'one'"),
+        (["fit", "x.csv", "--out", "m", "--components", "0"], "a whole number of at least 1"),
+        (
+            ["learn", "x.csv", "--target", "y", "--folds", "one"],
+            "of at least 2 is needed, not 'one'",
+        ),
         (["predict", "m", "x.csv", "--out", "-", "--interval", "90"], "between 0 and 1"),
         (["fit", "x.csv", "--out", "m", "--compo", "3"], "'--compo'. Did you mean '--components'"),
     ],
@@ -155,7 +158,7 @@ def test_a_model_does_not_go_to_standard_output(tmp_path):
     write_table(tmp_path)
     ended = run_in_shell("N fit d.csv --target y --out -", tmp_path)
     assert ended.returncode == 2
-    assert "A model does not go to standard output" in ended.stderr
+    assert "A model cannot be written to standard output" in ended.stderr
     assert not (tmp_path / "-").exists()
 
 
@@ -228,5 +231,5 @@ def test_a_folder_with_other_files_is_not_replaced(tmp_path):
     (folder / "part.0.parquet").write_bytes(b"")
     refuse_existing(folder, force=True)
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="a folder with other files in it"):
+    with pytest.raises(UserError, match="a folder that contains other files"):
         refuse_existing(folder, force=True)

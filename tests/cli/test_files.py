@@ -117,7 +117,7 @@ def test_a_learner_takes_text_and_gaps_as_they_are_and_says_how_good_it_is(folde
     assert "120 rows, 4 columns" in said
     assert "number: a, b (1 gap), c" in said
     assert "task: regression of 'price', because it holds numbers" in said
-    assert "Root mean squared error on 24 rows held out: " in said
+    assert "Root mean squared error on 24 held-out rows: " in said
     assert "next: nysboost predict price.nysboost new.csv --interval 0.9 --out predictions" in said
     assert nb.load("price.nysboost").approximation_.shape[0] == 120  # in the end all rows count
     found = json.loads((folder / "kind.txt").read_text())
@@ -155,8 +155,13 @@ def test_labels_are_classified_and_come_back_with_probabilities(command, folder)
     ("labels", "words", "says", "classes"),
     [
         (["a", "b"], [], "classification of 'y', because it has 2 labels\n", ["a", "b"]),
-        ([1.0, 2.0], [], "it has 2 labels (--task regression otherwise)\n", [1, 2]),
-        ([0, 1, 2], [], "regression of 'y', because it holds numbers (--task", None),
+        ([1.0, 2.0], [], "it has 2 labels (to change this: --task regression)\n", [1, 2]),
+        (
+            [0, 1, 2],
+            [],
+            "regression of 'y', because it holds numbers (to change this: --task",
+            None,
+        ),
         ([1.0, 2.0, 3.0], ["--task", "classification"], "4 columns", [1, 2, 3]),
     ],
 )

@@ -135,7 +135,7 @@ def test_columns_are_found_by_name_and_by_number(given, tmp_path):
     assert list(opened(tmp_path, "t.csv", "--drop-column", f"a,{given}").columns) == ["c"]
     with pytest.raises(UserError, match=r"no column 'z'\. Known are a, b, c"):
         opened(tmp_path, "t.csv", "--drop-column", "z")
-    with pytest.raises(UserError, match="has no column beside the target"):
+    with pytest.raises(UserError, match="has no columns left besides the target"):
         opened(tmp_path, "t.csv", "--drop-column", f"a,{given},c")
 
 

@@ -33,7 +33,7 @@ def test_compare_prints_a_table_a_front_and_a_reason(command, table, tmp_path):
     assert status == 0
     assert "★" in out
     assert "Use " in out
-    assert "60 rows, all of them used." in out
+    assert "all 60 rows are used." in out
     assert "category: kind (3 values)" in out
     assert "number: a, b (7 gaps), c" in out
     assert (tmp_path / "report.html").exists()
@@ -45,7 +45,7 @@ def test_compare_takes_a_data_set_by_name(command, tmp_path):
     words = ["compare", "digits", "--components", "16", "--max-rows", "200"]
     status, out, _ = command(*words, "--methods", "nystrom", "--out", tmp_path)
     assert status == 0
-    assert "digits has 1,797 rows: 200 of them, drawn at random" in out
+    assert "digits has 1,797 rows: a random sample of 200 rows" in out
     assert "nb.approximate(X" in out
 
 
@@ -77,8 +77,9 @@ def test_json_has_the_recommendation_and_every_method_and_an_earlier_report_is_k
 
 STOPPED_AFTER_TWO = {
     ("compare", *SMALL, "--methods", "uniform,kmeans,greedy"): (
-        "2 of 3 fits were done", "kmeans"),
-    ("learn", "--target", "a", "--components", "4", "--folds", "2"): ("2 of ", "linear model"),
+        "the results are from 2 of 3 fits", "kmeans"),
+    ("learn", "--target", "a", "--components", "4", "--folds", "2"): (
+        "the results are from 2 of ", "linear model"),
 }  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def test_ctrl_c_ends_a_command_with_a_report_of_what_is_done(command, table, tmp
     with report_progress("a test", listen=stop):
         status, printed, said = command(words[0], table, *words[1:], "--out", tmp_path / "out")
     assert status == STOPPED
-    assert f"is in {tmp_path / 'out'}" in said
+    assert f"are in {tmp_path / 'out'}" in said
     assert "Traceback" not in said
     sentence, done = STOPPED_AFTER_TWO[words]
     assert f"Stopped by Ctrl-C: {sentence}" in printed
@@ -142,13 +143,13 @@ def test_a_kernel_matrix_is_compared_on_and_nothing_else_is_one(command, tmp_pat
     words = [*SMALL, "--kernel", "precomputed", "--methods", "nystrom", "--out", tmp_path / "out"]
     status, out, _ = command("compare", tmp_path / "square.csv", *words, "--max-rows", "40")
     assert status == 0
-    assert "60 rows: 40 of them" in out
+    assert "60 rows: a random sample of 40 rows" in out
     assert "nb.approximate(G, \"nystrom\", 'precomputed'" in out
 
     for name, says in (
-        ("wide.csv", "is no kernel matrix, which is square: it has 60 rows and 4 columns"),
-        ("words.csv", "is no kernel matrix: its column 'c60' holds no numbers"),
-        ("skewed.csv", "is symmetric, but"),
+        ("wide.csv", "is not a kernel matrix, which would be square: it has 60 rows and 4 columns"),
+        ("words.csv", "is not a kernel matrix: its column 'c60' does not hold numbers"),
+        ("skewed.csv", "must be symmetric, but"),
     ):
         for more in ((), ("--max-rows", "20")):
             status, out, err = command("compare", tmp_path / name, *words, *more)
@@ -158,4 +159,4 @@ def test_a_kernel_matrix_is_compared_on_and_nothing_else_is_one(command, tmp_pat
 
     status, _, err = command("compare", tmp_path / "square.csv", *words, "--sigma", "3")
     assert status == 2
-    assert "--sigma would change nothing" in err
+    assert "--sigma would have no effect" in err

@@ -112,7 +112,9 @@ def test_few_held_out_rows_decide_nothing_unless_they_agree():
         return say_outcome(outcomes, "RMSE", "y")
 
     assert say([1.5, 2.5, 2.0, 1.5]).startswith("NysBoost predicts y best")
-    assert "20 rows are too few to say whether NysBoost or the linear" in say([9.0, 0.1, 0.1, 0.1])
+    assert "20 rows are too few to decide whether NysBoost or the linear" in say(
+        [9.0, 0.1, 0.1, 0.1]
+    )
 
 
 def test_categories_are_integers_and_gaps_are_nan():

@@ -174,11 +174,11 @@ def test_a_report_replaces_reports_and_no_other_files(name, tmp_path):
     page.publish(compared(), tmp_path)
     page.make_writable(tmp_path)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(UserError, match=f"{name} is no file of a report"):
+    with pytest.raises(UserError, match=f"{name} is not part of a report"):
         page.make_writable(tmp_path)
     (tmp_path / name).unlink()
     (tmp_path / name).mkdir()
-    with pytest.raises(UserError, match=f"{name} is no file of a report"):
+    with pytest.raises(UserError, match=f"{name} is not part of a report"):
         page.make_writable(tmp_path)
 
 

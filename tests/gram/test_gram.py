@@ -144,5 +144,5 @@ def test_other_columns_other_rows_of_a_matrix_and_matrices_in_a_store_are_refuse
         make_gram(hdf5(np.eye(4), tmp_path), "precomputed")
     with pytest.raises(ValueError, match="X has 3 columns, but the fit had 2"):
         on_other_rows(make_gram(np.ones((3, 2)), "linear"), np.ones((3, 3)))
-    with pytest.raises(ValueError, match="no kernel values between new rows"):
+    with pytest.raises(ValueError, match="no values for new rows"):
         on_other_rows(make_gram(np.eye(3), "precomputed"), np.eye(3))

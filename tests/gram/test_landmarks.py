@@ -28,7 +28,7 @@ def test_points_take_the_form_of_the_data(make, kind, dtype):
 def test_a_precomputed_matrix_has_columns_and_no_points():
     gram = make_gram(np.eye(6), "precomputed")
     np.testing.assert_array_equal(given_landmarks(gram, [5, 1]).indices, [5, 1])
-    with pytest.raises(ValueError, match="these data take row numbers"):
+    with pytest.raises(ValueError, match="it must hold row numbers"):
         given_landmarks(gram, np.eye(6)[:2])
 
 

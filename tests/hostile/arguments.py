@@ -101,12 +101,12 @@ SINGLE: dict[str, Any] = {
         close_to(np.linalg.solve(DENSE + 0.1 * np.eye(60), np.arange(60.0)), 1e-7)),
     "a certificate of 100 values": (
         lambda: FITTED.certificate(n_entries=100),
-        r"too few to say anything about 20 landmarks: \d+"),
+        r"too few for 20 landmarks: give at least \d+"),
     "a certificate of 0.5 values": (
         lambda: FITTED.certificate(n_entries=0.5), "n_entries must be a positive whole number"),
     "a tolerance and a number of columns": (
         lambda: approximate(method="URB-mean", tol=0.1, n_columns=3, n_components=None),
-        "which n_columns says already"),
+        "but n_columns sets it"),
     "the spectral error of an exact approximation": (
         lambda: approximate(np.ones((9, 2)), "EUB-mean", gamma=1.0).relative_error(norm="spectral"),
         lambda error: error < 1e-7),

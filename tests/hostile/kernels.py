@@ -73,7 +73,7 @@ BAD_PARAMETERS = {
 }  # fmt: skip
 
 WARP = Quantiles.of(X[:, :3])
-METRIC, RISE, WAVES = "metric", "rise together", "plane waves"
+METRIC, RISE, WAVES = "metric", "must be finite, increasing", "Random Fourier features"
 SENTENCES: dict[str, tuple[Callable[[], Any], str]] = {
     "a metric of NaN": (lambda: nb.Metric(np.nan), METRIC),
     "a metric of three axes": (lambda: nb.Metric(np.ones((2, 2, 2))), METRIC),
@@ -97,13 +97,13 @@ SENTENCES: dict[str, tuple[Callable[[], Any], str]] = {
             lambda m=method, k=kernel: approximate(GRAM, m, k, n_components=4), says)
         for method in ("random-fourier", "orthogonal-fourier", "quasi-fourier")
         for name, kernel, says in (
-            ("a polynomial", nb.Polynomial(), r"no mean of plane waves.*Gaussian, Laplacian or"),
+            ("a polynomial", nb.Polynomial(), r"Random Fourier features.*Gaussian, Laplacian or"),
             ("a precomputed kernel", "precomputed", "precomputed kernel has no points"),
         )
     },
     "sigma of a kernel by name": (
         lambda: nb.Nystroem("rbf").set_params(kernel__sigma=2.0),
-        "pass one, as kernel=nysboost.Gaussian"),
+        "pass an object, such as kernel=nysboost.Gaussian"),
     "nu of a linear kernel": (lambda: nb.Nystroem(nb.Linear()).set_params(kernel__nu=2.0), "'nu'"),
 }  # fmt: skip
 
@@ -173,7 +173,7 @@ CASES = [
             ONE_NEGATIVE, method, nb.Polynomial(degree=2.5), row_cap=100
         ).features(),
         {method: method for method in ("uniform", "nystrom", "rls", "greedy")},
-        says="no such real power",
+        says="but it is negative for some points",
     ),
     *cases(
         "float32 values of 1e24 with {}",
@@ -206,7 +206,7 @@ CASES = [
             lambda scale, kernel=kernel: approximate(X * scale, kernel=kernel).to_dense(),
             scales(*sizes),
             lambda _, kernel=kernel: close_to(approximate(kernel=kernel).to_dense(), 1e-6),
-            "leaves no digits of a distance",
+            "is outside the range of floating point",
         )
     ),
     *cases(

@@ -181,7 +181,7 @@ BAD_WEIGHTS = {
     "huge": np.full(60, 1e300),
     "tiny": np.full(60, 1e-300),
 }
-ANOTHER = "features of another kind"
+ANOTHER = "are not kernel values with landmarks"
 INFINITE = X.copy()
 INFINITE[1, 1] = np.nan
 INFINITE[4, 2] = np.inf

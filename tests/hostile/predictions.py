@@ -23,7 +23,7 @@ SINGLE_TESTS: dict[str, Any] = {
     "two samples, a column of the first not in the second": (
         lambda: nb.mmd_test(BOTH, BOTH[["a"]]), "Y has no column 'b'"),
     "two samples of other widths": (
-        lambda: nb.mmd_test(X, X[:, :2]), "X has 4 features and Y has 2"),
+        lambda: nb.mmd_test(X, X[:, :2]), "X has 4 features, but Y has 2"),
     "two samples and gamma": (
         lambda: nb.mmd_test(X, X + 5, gamma=0.3, random_state=0).pvalue, lambda p: p < 0.01),
     "gamma beside another in kernel_params": (
@@ -144,10 +144,10 @@ MORE: dict[str, tuple[Any, str]] = {
     "regressor, none at all": ((X[:0], Y[:0]), "0 sample"),
     "regressor, NaN among targets": ((X, BAD_TARGETS["NaN"]), "NaN"),
     "regressor, infinity": ((np.where(X > 1, np.inf, X), Y), "infinity"),
-    "regressor, targets of 1e300": ((X, 1e300 * Y), "out of range"),
+    "regressor, targets of 1e300": ((X, 1e300 * Y), "too far from the values"),
     "regressor, one row without its table": ((X[0], Y[:1]), "shape"),
     "classifier, too few labels": ((X, LABELS[:5]), "60 rows, but y has 5"),
-    "classifier, new labels": ((X, LABELS + 5), "which the first rows did not have"),
+    "classifier, new labels": ((X, LABELS + 5), "which was not in the first rows"),
     "classifier, labels of another kind": ((X, ["a"] * 60), "label 'a'"),
     "classifier, NaN labels": ((X, np.where(LABELS, np.nan, 0.0)), "NaN"),
     "regressor that are one": ((X[:1], Y[:1]), ""),

@@ -158,13 +158,13 @@ BLOCKS: dict[str, tuple[Callable[[], Any], str | None]] = {
     "types of Arrow": (lambda: [arrow(b) for b in DIFFER], None),
     "types of pandas": (lambda: DIFFER, None),
     "libraries": (lambda: [polars(FRAME), FRAME.astype({"floor": int})], None),
-    "a category and numbers": (lambda: [polars(FRAME), FRAME], "do not go together"),
+    "a category and numbers": (lambda: [polars(FRAME), FRAME], "cannot be combined"),
     "nothing, but are lazy": (lambda: [polars(b).lazy() for b in DIFFER], None),
     "a column without values": (lambda: [arrow(FRAME.assign(town=None)), arrow(FRAME)], None),
     "columns": (lambda: [FRAME, FRAME.drop(columns="town")], "Block 1 .* no column 'town'"),
     "frames and arrays": (lambda: [FRAME, FRAME.to_numpy()], "data frames and arrays"),
     "numbers and text": (
-        lambda: [arrow(FRAME), arrow(FRAME.assign(size="x"))], "do not go together"),
+        lambda: [arrow(FRAME), arrow(FRAME.assign(size="x"))], "cannot be combined"),
 }  # fmt: skip
 DIFFER = [FRAME, FRAME.assign(count=FRAME["count"] + 0.0)]
 
@@ -233,8 +233,8 @@ MAPPED = [
         _mapped,
         {
             "another frame": (FRAME[["size"]], "no column 'count'"),
-            "an array of another width": (NUMBERS, "makes 2 columns of numbers, but the fit"),
-            "one column": (NUMBERS[:, :1], "makes 1 columns of numbers, but the fit"),
+            "an array of another width": (NUMBERS, "has 2 columns of numbers, but the fit"),
+            "one column": (NUMBERS[:, :1], "has 1 columns of numbers, but the fit"),
             "one row without its table": (NUMBERS[0], "shape"),
             "nothing": (None, "NoneType"),
         },

@@ -154,7 +154,7 @@ def test_equal_points_get_some_bandwidth(rule, kernel):
 
 
 def test_a_kernel_without_a_function_says_so():
-    with pytest.raises(TypeError, match=r"Nothing is no kernel: it has no method __call__"):
+    with pytest.raises(TypeError, match=r"Nothing is not a kernel: it has no __call__"):
         type("Nothing", (nb.Kernel,), {})()(points(), points())
 
 
@@ -213,5 +213,5 @@ def test_parameters_that_are_no_dictionary_are_named():
         lambda: nb.approximate(points(), kernel_params=[1]),
         lambda: nb.Nystroem(kernel_params=[1]).fit(points()),
     ):
-        with pytest.raises(TypeError, match=r"kernel_params=\[1\].*is not a dictionary"):
+        with pytest.raises(TypeError, match=r"kernel_params must be a dictionary.*\[1\] was given"):
             work()

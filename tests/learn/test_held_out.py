@@ -76,7 +76,7 @@ def test_rows_without_weight_belong_to_no_group():
 
 
 WRONG_GROUPS = {
-    "names a column, but X is no data frame": "who",
+    "names a column, but X is not a data frame": "who",
     "X has 200 rows, but the groups that are held out have 3": [1, 2, 3],
     "All rows are of one group": np.zeros(200),
     r"shape \(n,\), but an array of shape \(200, 2\)": np.zeros((200, 2)),
@@ -96,7 +96,7 @@ def test_groups_go_with_tables_and_not_with_time():
     frame = pd.DataFrame(X, columns=["a", "b"])
     with pytest.raises(ValueError, match="X has no column 'who'"):
         nb.NystroemRegressor(**FAST).fit(frame, y, groups="who")
-    with pytest.raises(ValueError, match="X is an iterator, and groups, or splits in cv, need all"):
+    with pytest.raises(ValueError, match="groups, or splits in cv, need all rows"):
         nb.NystroemRegressor(**FAST).fit(iter([(X, y)]), groups=owner)
     with pytest.raises(ValueError, match='by groups or by cv="time", not by both'):
         nb.NystroemRegressor(cv="time", **FAST).fit(X, y, groups=owner)
@@ -150,7 +150,7 @@ def test_the_test_sets_of_splits_are_held_out_as_groups_are():
     splits = [(np.flatnonzero(owner % 4 != i), np.flatnonzero(owner % 4 == i)) for i in range(4)]
     model = nb.NystroemRegressor(cv=splits, **FAST).fit(X, y)
     np.testing.assert_allclose(model.predict(X), expected.predict(X))
-    with pytest.raises(ValueError, match=r"by groups or by the splits of cv"):
+    with pytest.raises(ValueError, match=r"Give groups, or splits in cv"):
         model.fit(X, y, groups=owner)
     with pytest.raises(ValueError, match=r"X has 150 rows, but .* have 200"):
         model.fit(X[:150], y[:150])

@@ -45,7 +45,7 @@ def test_it_tells_the_classes_apart_and_says_how_surely(model):
 def test_more_rows_cannot_be_added_to_a_loss_of_margins(model):
     with pytest.raises(AttributeError) as refused:
         model.partial_fit(X[200:], Y[200:])
-    assert "adds rows to squared errors alone" in str(refused.value.__cause__)
+    assert 'is available with loss="squared" only' in str(refused.value.__cause__)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log"])

@@ -215,9 +215,9 @@ def test_the_scale_of_columns_does_not_matter(scale):
 
 
 def test_what_a_method_cannot_use_is_a_sentence():
-    with pytest.raises(ValueError, match="'joint' does not look at y"):
+    with pytest.raises(ValueError, match="'joint' does not use y"):
         nb.approximate(X, "joint", y=Y, n_components=5)
-    with pytest.raises(ValueError, match="stands for a matrix of kernel values"):
+    with pytest.raises(ValueError, match="is for a matrix of kernel values"):
         regressor(kernel="precomputed").fit(X, Y)
     with pytest.raises(TypeError, match="None was given"):
         nb.save(None, "nowhere.nysboost")

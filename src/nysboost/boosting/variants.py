@@ -87,11 +87,11 @@ def register_rule(letter: str, rule: RuleLike) -> None:
     """
     is_letter = isinstance(letter, str) and len(letter) == 1
     if not is_letter or not letter.isupper():
-        raise ValueError(f"A rule has one capital letter, but {letter!r} was given.")
+        raise ValueError(f"The name of a rule is one capital letter, but {letter!r} was given.")
 
     made = as_rule(rule, Settings())
     if RULES.get(letter, made) != made:
-        raise ValueError(f"The letter {letter!r} is that of {RULES[letter]!r}: take another one.")
+        raise ValueError(f"{RULES[letter]!r} already has the letter {letter!r}: choose another.")
     RULES[letter] = made
 
 
@@ -122,10 +122,11 @@ def register_selector(name: str, selector: Selector) -> None:
     27
     """
     if not (isinstance(name, str) and name.isalnum()):
-        raise ValueError(f"A selector's name has letters and digits, but {name!r} was given.")
+        msg = f"The name of a selector consists of letters and digits, but {name!r} was given."
+        raise ValueError(msg)
 
     if SELECTORS.get(name, selector) != selector:
-        raise ValueError(f"The name {name!r} is that of {SELECTORS[name]!r}: take another one.")
+        raise ValueError(f"{SELECTORS[name]!r} already has the name {name!r}: choose another.")
     SELECTORS[name] = as_selector(selector)
 
 

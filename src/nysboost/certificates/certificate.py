@@ -312,6 +312,6 @@ def _check(residual: Residual, confidence: float, n_entries: int) -> None:
     every_entry = residual.gram.n * (residual.gram.n + c)
     if n_entries < min(needed, every_entry):
         raise ValueError(
-            f"n_entries={n_entries} kernel values are too few to say anything about {c} "
-            f"landmarks: {needed} are the least, and a million tells much more."
+            f"n_entries={n_entries} kernel values are too few for {c} landmarks: give at least "
+            f"{needed}. A million gives a much narrower interval."
         )

@@ -260,16 +260,16 @@ def _sample_curve(gram: Gram, tol: float, rng: Generator) -> Curve:
 def _say_failure(best: Trial, needed: float, tol: float, most: int) -> str:
     """Return why the tolerance was not reached, and what to do."""
     if best.c >= most:
-        why = f"{most} landmarks are the most that n, max_memory and n_components allow"
+        why = f"n, max_memory and n_components allow at most {most} landmarks"
     else:
         count = "far more"
         if needed < math.inf:
             count = f"about {needed:,.0f}"
-        why = f"it would take {count} landmarks, more than n and max_memory allow"
+        why = f"it would take {count} landmarks, but n and max_memory allow fewer"
 
     low, high = best.certificate.frobenius
     return (
         f"tol={tol:g} was not reached: {why}. The result has {best.c} landmarks and a relative "
-        f"Frobenius error between {low:.3g} and {high:.3g}. Take a wider kernel, a larger tol, or "
-        "a larger n_components or max_memory."
+        f"Frobenius error between {low:.3g} and {high:.3g}. Choose a wider kernel, a larger tol, "
+        "or a larger n_components or max_memory."
     )

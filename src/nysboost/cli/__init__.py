@@ -35,7 +35,7 @@ ELSEWHERE = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; what a person can put right is one sentence and an exit code."""
+    """Run the command line; an error that the user can fix is one sentence and an exit code."""
     if arguments is None:
         arguments = sys.argv[1:]
     given = list(arguments)
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parse(given: list[str]) -> tuple[Command, Namespace]:
-    """Return the command that the words ask for, with its options."""
+    """Parse the words of a call into a command and its options."""
     from nysboost.cli.commands import COMMANDS, make_parser, spell
 
     # words that no option of the command takes are a mistake, or those of another command
@@ -75,7 +75,7 @@ def _parse(given: list[str]) -> tuple[Command, Namespace]:
 
 
 def _run(command: Command, options: Namespace, *, as_json: bool) -> None:
-    """Run a command; with --json print what it found and nothing else."""
+    """Run a command; with --json, print only its result."""
     # a table on standard output keeps all else away from it
     out = str(getattr(options, "out", ""))
     to_standard_output = out == "-"
@@ -103,7 +103,7 @@ def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse a first word that is none of those known, and name the nearest."""
+    """Raise for an unknown command, and name the nearest one."""
     if not given or given[0] in (*known, "--help", "-h", "--version"):
         return
 

@@ -32,7 +32,7 @@ from nysboost.tables.schema import Schema
 from nysboost.user_error import ModelError, NoFileError, UserError, raise_as
 
 Function: TypeAlias = Callable[[Part], Array | Columns]
-"""What a model makes of rows: an array, or several by name."""
+"""A function of rows that returns an array, or several by name."""
 
 
 def run(options: Namespace) -> Found:
@@ -61,7 +61,7 @@ def run(options: Namespace) -> Found:
     if options.scheduler is None:
         rows, columns = _write(what, function, source, kept, options)
     elif kept or isinstance(function, Spread | Probabilities):
-        raise UserError("On a cluster predictions alone are written: leave other options out.")
+        raise UserError("On a cluster, only predictions are written: leave other options out.")
     else:
         rows, columns = cluster.write(what, function, source, options)
     seconds = time.perf_counter() - begun
@@ -78,7 +78,7 @@ def run(options: Namespace) -> Found:
 
 
 def load_model(path: Path) -> Model:
-    """Load a model, or say why it is none."""
+    """Load a model, or raise an error that says why it cannot be loaded."""
     from sklearn.utils.validation import check_is_fitted
 
     import nysboost as nb
@@ -96,7 +96,7 @@ def load_model(path: Path) -> Model:
 
 
 def _predictions_of(model: Model, options: Namespace) -> Function:
-    """Return rows ↦ predictions, with what else was asked for."""
+    """Return rows ↦ predictions, with the other outputs that the options ask for."""
     kind = type(model).__name__
     if not hasattr(model, "predict"):
         has_features = hasattr(model, "transform") or hasattr(model, "feature_map")
@@ -131,7 +131,7 @@ def _predictions_of(model: Model, options: Namespace) -> Function:
 
 @dataclass(frozen=True)
 class Spread:
-    """Predictions of a regressor with standard deviations, an interval, quantiles."""
+    """Predictions of a regressor with standard deviations, an interval or quantiles."""
 
     model: Model
     std: bool
@@ -193,7 +193,7 @@ def _features_of(model: Model) -> Function:
 
 @dataclass(frozen=True)
 class Features:
-    """Features of an approximation, which takes arrays or the tables of its schema."""
+    """Features of an approximation, for arrays or for tables that match its schema."""
 
     features: Callable[[Part], Array]
     schema: Schema
@@ -212,7 +212,7 @@ class Features:
 def _write(
     what: str, function: Function, source: Source, kept: Sequence[str], options: Namespace
 ) -> tuple[int, int]:
-    """Write what a model says of each part of a table; return the numbers of rows and columns."""
+    """Write the outputs for each part of a table; return the numbers of rows and columns."""
     # rows that are left out are not known beforehand
     n = source.file.n
     expected = n
@@ -248,11 +248,14 @@ def _write(
 def _columns_to_write(
     made: Mapping[str, Column], part: Part, kept: Sequence[str]
 ) -> dict[str, Column]:
-    """Return the columns to keep of a part, and beside them what the model has made of it."""
+    """Return the columns to keep of a part, followed by the model's outputs."""
     columns: dict[str, Column] = {name: part.column(name) for name in kept}
     for name, found in made.items():
         if name in kept:
-            raise UserError(f"The column {name!r} to keep has the name of one that is written.")
+            raise UserError(
+                f"The column {name!r} of --id or --keep has the name of a column of results: "
+                "rename it or leave it out."
+            )
 
         # truth values are written as the heads of their columns have them
         values = np.asarray(found)

@@ -1,4 +1,4 @@
-"""The same commands on a Dask cluster: files that every worker sees, in and out."""
+"""The same commands on a Dask cluster: every worker can read and write the files."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHUNK_BYTES = 2**26
-"""What one task reads of a file: Dask advises chunks of about a hundred megabytes at most."""
+"""Bytes of a file that one task reads: Dask recommends chunks of at most about 100 MB."""
 
 
 @contextmanager
 def connect(address: str) -> Iterator[None]:
-    """Connect to a Dask scheduler and say where its progress is seen, or that nobody answers."""
+    """Connect to a Dask scheduler and print the address of its dashboard, or raise."""
     distributed = import_optional("distributed")
     dask = import_optional("dask")
 
@@ -56,13 +56,13 @@ def connect(address: str) -> Iterator[None]:
 
 
 def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> LazyTable:
-    """Return the chosen columns of a file that every worker sees, and reads itself."""
+    """Return the chosen columns of a file that every worker can read."""
     # rows that are left out would have to be counted first
     if source.drops:
         what = "--drop-missing-target"
         if source.drop_missing:
             what = "--drop-missing"
-        msg = f"{what} and --scheduler do not go together: leave rows out beforehand."
+        msg = f"{what} and --scheduler cannot be combined: remove such rows beforehand."
         raise UserError(msg)
 
     # forms of which a worker reads a part
@@ -76,12 +76,12 @@ def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> LazyTable:
         return _dask_lines(replace(file, path=path), columns, chunk_bytes)
     if path.suffix in (".parquet", ".pq", ""):
         return import_optional("dask.dataframe").read_parquet(str(path), columns=columns)
-    msg = f"On a cluster .zarr, .npy, .csv and .parquet are read, but {path.name} was given."
+    msg = f"On a cluster, a table is .zarr, .npy, .csv or .parquet, but {path.name} was given."
     raise UserError(msg)
 
 
 def _dask_array(file: ArrayFile, path: Path, chunk_bytes: int) -> LazyTable:
-    """Return a Zarr or NumPy array in a file as one of Dask."""
+    """Return a Zarr or NumPy array in a file as a Dask array."""
     da = import_optional("dask.array")
     if path.suffix == ".zarr":
         return da.from_zarr(str(path))
@@ -111,7 +111,7 @@ def _read_rows(path: str, block_info: BlockInfo) -> Array:
 
 
 def _dask_lines(file: CsvFile, columns: list[str], chunk_bytes: int) -> LazyTable:
-    """Return columns of a text file as a frame of Dask."""
+    """Return columns of a text file as a Dask data frame."""
     # a byte is no line end where characters have two
     size = file.path.stat().st_size
     step = chunk_bytes
@@ -147,7 +147,7 @@ def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> pd.
 
 
 def dask_target(source: Source) -> LazyTable:
-    """Return the target as a Dask array of one dimension, or as the array that it is."""
+    """Return the target as a one-dimensional Dask array, or unchanged if it is an array."""
     if source.target is None:
         return source.y
 
@@ -161,13 +161,14 @@ def dask_target(source: Source) -> LazyTable:
 def write(
     what: str, function: Callable[[LazyTable], LazyTable], source: Source, options: Namespace
 ) -> tuple[int, int]:
-    """Apply a function on the workers, which write a Zarr array or Parquet files themselves.
+    """Apply a function on the workers, which also write the Zarr array or Parquet files.
 
     Return the numbers of rows and columns.
     """
     out = options.out
     if out.suffix not in FOLDERS:
-        raise UserError(f"On a cluster results go to .zarr or .parquet, but {out.name} was given.")
+        msg = f"On a cluster, write results to .zarr or .parquet, but {out.name} was given."
+        raise UserError(msg)
     with connect(options.scheduler), atomic_path(out.resolve()) as beside:
         rows = dask_table(source)
         result = function(rows)

@@ -1,4 +1,4 @@
-"""All commands and all options, each said in one place."""
+"""All commands and all options, each defined once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nysboost.user_error import UserError
 
 
 class Spec(TypedDict, total=False):
-    """What `ArgumentParser.add_argument` takes of one option."""
+    """The arguments of `ArgumentParser.add_argument` for one option."""
 
     action: str | type[Action]
     type: Callable[[str], object]
@@ -29,14 +29,16 @@ class Spec(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Count:
-    """Reads a whole number, at least so large."""
+    """Read a whole number of at least `least`."""
 
     least: int
 
     def __call__(self, text: str) -> int:
         """Return the number that a text is."""
         if not text.isdigit() or int(text) < self.least:
-            raise ArgumentTypeError(f"a whole number from {self.least} on is needed, not {text!r}")
+            raise ArgumentTypeError(
+                f"a whole number of at least {self.least} is needed, not {text!r}"
+            )
         return int(text)
 
 
@@ -61,7 +63,7 @@ _seconds = Number(float("inf"), "a positive number of seconds")
 
 
 def _levels(text: str) -> list[float]:
-    """Return numbers between 0 and 1, with commas between, in rising order and each once."""
+    """Return distinct numbers between 0 and 1 from a text with commas, in increasing order."""
     return sorted({_share(part) for part in text.split(",")})
 
 
@@ -70,7 +72,7 @@ def _separator(text: str) -> str:
     is_one_character = len(text) == 1 and text not in '"\r\n'
     if is_one_character or text in ("tab", "\\t"):
         return text
-    raise ArgumentTypeError(f"one character, or tab, is needed, not {text!r}")
+    raise ArgumentTypeError(f"one character, or the word tab, is needed, not {text!r}")
 
 
 def _count(least: int, default: int | None = None, metavar: str = "N") -> Spec:
@@ -87,114 +89,123 @@ FILE: Spec = {"type": Path, "required": True, "metavar": "FILE"}
 FOLDER: Spec = {"type": Path, "metavar": "FOLDER"}
 SWITCH: Spec = {"action": BooleanOptionalAction, "default": True}
 FORMS = (
-    "CSV, Parquet, Feather, JSON lines, Excel, .npy, .npz, HDF5, Zarr or LIBSVM; a folder of "
-    "tables; - for standard input"
+    "a file: CSV, Parquet, Feather, JSON lines, Excel, .npy, .npz, HDF5, Zarr or LIBSVM; or a "
+    "folder of tables; or - for standard input"
 )
 
 OPTIONS: dict[str, Spec] = {
     "data": {"type": Path, "help": FORMS},
-    "model": {"type": Path, "help": "a model that nysboost fit or nb.save wrote"},
+    "model": {"type": Path, "help": "a model file written by nysboost fit or nb.save"},
     "--target": {"help": "the column to predict: name or number"},
     "--task": _choice("auto", "regression", "classification") | {
-        "help": "auto (default): text and two values are classified, numbers are regressed",
+        "help": "default auto: classification if the target is text or has two whole numbers, "
+        "else regression",
     },
-    "--components": _count(1) | {"help": "landmarks at most; default 256 with --target, else 240"},
-    "--method": {"default": "joint", "help": "a method of nysboost list; default joint"},
-    "--kernel": {"default": "rbf", "help": "a kernel of nysboost list; default rbf"},
+    "--components": _count(1) | {
+        "help": "largest number of landmarks; default 256 with --target, else 240",
+    },
+    "--method": {"default": "joint", "help": "a method from nysboost list; default joint"},
+    "--kernel": {"default": "rbf", "help": "a kernel from nysboost list; default rbf"},
     "--sigma": {"help": "width of the kernel: a number, median (default) or scale"},
-    "--tol": {"type": _share, "help": "error to reach, with as many landmarks as that takes"},
+    "--tol": {
+        "type": _share, "help": "largest acceptable error; sets the number of landmarks",
+    },
     "--test": SWITCH | {"help": "measure the error on held-out rows first, then fit all rows"},
     "--local": SWITCH | {
-        "help": "predict from all training rows near a new one; without: from landmarks alone",
+        "help": "predict from all training rows (default), or from the landmarks alone",
     },
-    "--linear": FLAG | {"help": "fit a linear model of the columns instead"},
+    "--linear": FLAG | {"help": "fit a linear model instead"},
     "--proba": FLAG | {"help": "also write the probability of each class"},
     "--std": FLAG | {"help": "also write the standard deviation of each prediction"},
-    "--interval": {"type": _share, "help": "also write an interval of this probability: 0.9"},
+    "--interval": {"type": _share, "help": "also write an interval with this coverage: 0.9"},
     "--quantiles": {
         "type": _levels, "metavar": "LEVELS",
-        "help": "also write quantiles, levels with commas between: 0.05,0.5,0.95",
+        "help": "also write quantiles of these levels, separated by commas: 0.05,0.5,0.95",
     },
-    "--id": {"metavar": "COLUMN", "help": "a column to write beside the predictions"},
-    "--keep": AGAIN | {"help": "more columns to write beside them"},
+    "--id": {"metavar": "COLUMN", "help": "a column to copy to the output"},
+    "--keep": AGAIN | {"help": "another column to copy to the output; repeatable"},
     "--escape-formulas": FLAG | {
         "help": "put an apostrophe before text that a spreadsheet would run as a formula",
     },
     "--dataset": {"help": "which array of an .npz, HDF5 or Zarr file; default X"},
-    "--drop-column": AGAIN | {"help": "leave out a column: name or number; may be given again"},
+    "--drop-column": AGAIN | {"help": "leave out a column: name or number; repeatable"},
     "--drop-missing": FLAG | {"help": "leave out rows with missing values"},
-    "--drop-missing-target": FLAG | {"help": "leave out rows whose target is missing, no others"},
+    "--drop-missing-target": FLAG | {"help": "leave out only rows whose target is missing"},
     "--ids": {
         "choices": ("drop", "keep"), "default": "drop",
-        "help": "columns with a whole number of their own in each row: leave out or use",
+        "help": "leave out (default) or keep columns with a different whole number in each row",
     },
-    "--category": AGAIN | {"help": "a column whose values are names, whatever they look like"},
+    "--category": AGAIN | {"help": "treat this column as a category; repeatable"},
     "--separator": {
-        "type": _separator, "help": "separator of a text file, or tab; recognised if not given",
+        "type": _separator, "help": "separator of a text file: one character, or tab",
     },
     "--decimal": {
         "choices": (".", ","), "metavar": "CHARACTER",
-        "help": "decimal . or , in a text file; recognised if not given",
+        "help": "decimal mark of a text file: . or , ; default: detected",
     },
-    "--encoding": {"help": "encoding of a text file, such as latin-1; recognised if not given"},
-    "--folds": _count(2, 5) | {"help": "folds of the cross-validation; default 5"},
+    "--encoding": {"help": "encoding of a text file, such as latin-1; default: detected"},
+    "--folds": _count(2, 5) | {"help": "number of folds of the cross-validation; default 5"},
     "--methods": {
-        "default": "", "help": "names separated by commas, or all; default: nine of nysboost list",
+        "default": "", "help": "names separated by commas, or all; default: nine usual methods",
     },
     "--learners": _count(1, 8, "P") | {"help": "learners of each mixture; default 8"},
-    "--rank": _count(1, None, "K") | {"help": "rank of each learner; default: its columns"},
+    "--rank": _count(1, None, "K") | {
+        "help": "rank of each learner; default: its number of columns",
+    },
     "--standardise": {
         "action": BooleanOptionalAction,
-        "help": "scale each column to mean 0 and deviation 1; default: tables of several columns",
+        "help": "scale columns to mean 0 and standard deviation 1; default if there are several",
     },
     "--cv": _choice("random", "time") | {
-        "help": "held-out rows: at random, or the latest where rows are in order of time",
+        "help": "hold out random rows (default), or the last rows of a table in order of time",
     },
     "--groups": {
         "metavar": "COLUMN",
-        "help": "a column whose rows of one value are held out together, such as a customer; it "
-        "is no feature",
+        "help": "a column such as customer: all rows with the same value are held out together; "
+        "the column is not used as a feature",
     },
-    "--repeats": _count(1, 3) | {"help": "seeds of each method; default 3"},
-    "--max-rows": _count(2) | {"help": "rows at most, drawn at random"},
+    "--repeats": _count(1, 3) | {"help": "number of seeds for each method; default 3"},
+    "--max-rows": _count(2) | {"help": "largest number of rows; more are sampled at random"},
     "presets": {"nargs": "+", "help": "names of presets, all, or .toml files of your own"},
     "--replicates": {
         "action": "append", "default": [], "metavar": "N",
-        "help": "how many; PRESET=N for one preset; may be given again",
+        "help": "number of replicates; PRESET=N for one preset; repeatable",
     },
-    "--max-learners": _count(1, None, "P") | {"help": "most learners p"},
+    "--max-learners": _count(1, None, "P") | {"help": "largest number of learners p"},
     "--variants": {
         "default": "all",
-        "help": "methods, separated by commas, or stated: those that the paper draws or speaks "
-        "of; ensemble-ridge always runs",
+        "help": "methods, separated by commas; or all; or stated, those that the paper draws or "
+        "mentions; ensemble-ridge always runs",
     },
     "--reading": _choice("both", "columns", "square") | {
-        "help": "the reading of V: whole columns, a square block, or both",
+        "help": "how to read V: as whole columns, as a square block, or both",
     },
     "--validation": _choice("both", "columns", "square") | {
         "help": "the same for V1 and V2, on which weights are fitted and tuned",
     },
-    "--jobs": _count(1, os.cpu_count() or 1) | {"help": "processes; default: one for each core"},
-    "--quick": FLAG | {"help": "a small version, in a minute"},
-    "--device": {"default": "", "help": "where matrices are held, as PyTorch names it: cuda"},
+    "--jobs": _count(1, os.cpu_count() or 1) | {
+        "help": "number of processes; default: one per core",
+    },
+    "--quick": FLAG | {"help": "run a small version, in a minute"},
+    "--device": {"default": "", "help": "PyTorch device for the matrices, such as cuda"},
     "--report-only": FLAG | {
-        "help": "make no records: report those in --out, whichever code made them",
+        "help": "compute nothing: report the records in --out, from any version",
     },
     "--records-only": FLAG | {
-        "help": "make records and no report, which needs neither matplotlib nor Jinja",
+        "help": "compute records without a report; needs neither matplotlib nor Jinja",
     },
     "--max-time": {
         "type": _seconds, "metavar": "SECONDS",
-        "help": "end the fit after about so many seconds, with the best model so far",
+        "help": "end the fit after about this many seconds, with the best model so far",
     },
     "--max-minutes": _count(1, None, "MINUTES") | {
-        "help": "begin nothing after so many minutes; the same command goes on",
+        "help": "stop after this many minutes; the same command continues",
     },
     "--data-dir": FOLDER | {
-        "help": "the data sets' .npz files; else NYSBOOST_DATA, else downloads",
+        "help": "folder of the data sets' .npz files; default NYSBOOST_DATA, else downloads",
     },
     "what": _choice("all", "methods", "kernels", "presets", "data") | {
-        "nargs": "?", "help": "what to show; data is the paper's table of data sets",
+        "nargs": "?", "help": "what to show; data lists the data sets of the paper",
     },
     "--out": FILE | {"help": "the file to write"},
     "--max-memory": {
@@ -202,8 +213,8 @@ OPTIONS: dict[str, Spec] = {
     },
     "--scheduler": {"metavar": "ADDRESS", "help": "a Dask scheduler, such as tcp://10.0.0.1:8786"},
     "--seed": _count(0, 0, "SEED") | {"help": "seed of all random numbers; default 0"},
-    "--force": FLAG | {"help": "replace the output if it is there"},
-    "--json": FLAG | {"help": "one JSON object on standard output, and nothing else"},
+    "--force": FLAG | {"help": "replace the output if it exists"},
+    "--json": FLAG | {"help": "print one JSON object on standard output, and nothing else"},
 }  # fmt: skip
 
 READING = "--dataset --drop-missing --separator --decimal --encoding "
@@ -218,10 +229,10 @@ def _folder(name: str) -> Spec:
 
 @dataclass(frozen=True)
 class Command:
-    """What a command says of itself, the function that it runs, and its options.
+    """The description of a command, the function that it runs, and its options.
 
-    `own` changes an option of the table; `kept` says what Ctrl-C leaves behind; `elsewhere` has a
-    sentence for options that are those of another command.
+    `own` changes options of the table; `kept` says what remains after Ctrl-C; `elsewhere` has a
+    sentence for each option that only another command has.
     """
 
     says: str
@@ -233,29 +244,30 @@ class Command:
 
 
 OR_OUTPUT: dict[str, Spec] = {"--out": {"help": "the file to write; - for standard output"}}
-MEASURED = "What was measured until then, if anything, is in {out}."
+MEASURED = "Any results so far are in {out}."
 COMMANDS = {
     "fit": Command(
-        "Fit a model to a table and save it: a learner with --target, else an approximation.",
+        "Fit a model to a table and save it. With --target, the model predicts this column; "
+        "without, it approximates the kernel matrix.",
         "nysboost.cli.fit:run",
         "data --out --target --task --components --method --kernel --sigma --tol --test --local "
         "--linear --cv --groups --max-time --drop-missing-target "
         f"{CHOOSING} --ids --seed {WRITING}",
     ),
     "predict": Command(
-        "Write the prediction for every row of a table.",
+        "Predict every row of a table.",
         "nysboost.cli.apply:run",
         "model data --out --proba --std --interval --quantiles --id --keep --escape-formulas "
         f"{READING} {WRITING}",
         OR_OUTPUT,
     ),
     "transform": Command(
-        "Write the features of every row of a table.",
+        "Compute the features of every row of a table.",
         "nysboost.cli.apply:run",
         f"model data --out --escape-formulas {READING} {WRITING}",
         OR_OUTPUT,
     ),
-    "info": Command("Say what is in a model file.", "nysboost.cli.show:describe", "model --json"),
+    "info": Command("Describe a model file.", "nysboost.cli.show:describe", "model --json"),
     "learn": Command(
         "Compare learners on your table by cross-validation, and write a report.",
         "nysboost.cli.learn_command:learn",
@@ -263,7 +275,10 @@ COMMANDS = {
         f"{CHOOSING} --seed --out --json",
         {
             "--target": {"required": True},
-            "--max-rows": {"default": 20_000, "help": "rows at most, at random; default 20,000"},
+            "--max-rows": {
+                "default": 20_000,
+                "help": "largest number of rows; more are sampled at random; default 20,000",
+            },
             "--out": _folder("learned"),
         },
         MEASURED,
@@ -275,28 +290,34 @@ COMMANDS = {
         f"--repeats {CHOOSING} --data-dir --seed --out --json",
         {
             "data": {
-                "help": f"{FORMS}; or the name of a data set of the paper; or a kernel matrix "
-                "with --kernel precomputed",
+                "help": f"{FORMS}; or a data set of the paper, by name; or a kernel matrix, with "
+                "--kernel precomputed",
             },
-            "--components": {"help": "landmarks; default 480, at most a quarter of the rows"},
-            "--max-rows": {"default": 4000, "help": "rows at most, at random; default 4,000"},
+            "--components": {
+                "help": "number of landmarks; default 480, at most a quarter of the rows",
+            },
+            "--max-rows": {
+                "default": 4000,
+                "help": "largest number of rows; more are sampled at random; default 4,000",
+            },
             "--out": _folder("comparison"),
         },
         MEASURED,
         {
-            "--target": "compare approximates the kernel matrix and has no target: nysboost learn "
-            "compares learners of a target; --drop-column leaves the column out here.",
+            "--target": "compare approximates the kernel matrix and has no target. To compare "
+            "learners that predict a target, use nysboost learn. To leave the column out here, use "
+            "--drop-column.",
         },
     ),
     "reproduce": Command(
-        "Run experiments of the paper: figures, statistics, a ledger of its claims, a report. A "
-        "run that was stopped goes on where it was when the same command is given again.",
+        "Run the experiments of the paper, and write a report with figures, statistical tests and "
+        "a ledger of its claims. If a run was stopped, the same command continues it.",
         "nysboost.paper.reproduce_command:run",
         "presets --replicates --max-learners --variants --reading --validation --jobs --quick "
         "--device --records-only --report-only --max-minutes --data-dir --seed --out --force "
         "--json",
         {"--out": _folder("results")},
-        "What was made is kept in {out}: the same command goes on there.",
+        "Results so far are kept in {out}: the same command continues.",
     ),
     "list": Command(
         "Show methods, kernels, presets and data sets, and where each data set was found.",
@@ -335,10 +356,10 @@ def spell(options: Namespace, names: str) -> list[str]:
 
 
 class Parser(ArgumentParser):
-    """A parser whose complaint is one sentence."""
+    """A parser whose errors are one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise what the command line makes a sentence of."""
+        """Raise an error that the command line prints as one sentence."""
         raise UserError(f"{message}. {self.prog} --help shows all options.")
 
 
@@ -346,8 +367,8 @@ def make_parser() -> ArgumentParser:
     """Return the parser of all commands."""
     parser = Parser(
         "nysboost",
-        description="Learning from tables with kernels, and low-rank approximation of kernel "
-        "matrices: your data, and the experiments of the paper.",
+        description="Approximate kernel matrices by boosting Nyström and other methods, and learn "
+        "from tables.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"nysboost {__version__}")

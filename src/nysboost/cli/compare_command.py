@@ -1,4 +1,4 @@
-"""``nysboost compare``: which method approximates the kernel matrix of a user's table best."""
+"""``nysboost compare``: find the method that best approximates the kernel matrix of a table."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_ROWS = 20_000
-"""Most rows whose exact error can be afforded: it takes all n² entries."""
+"""Largest number of rows for an exact error, which takes all n² entries."""
 
 
 def compare(options: Namespace) -> Found:
-    """Compare methods, until Ctrl-C; print a table, recommend one, write a report."""
+    """Compare methods until Ctrl-C or the end; print a table, recommend one, write a report."""
     # what is wrong is said before anything is measured
     chosen = methods.choose_methods(options.methods, options.kernel)
     kernel = _choose_kernel(options)
@@ -83,7 +83,7 @@ def compare(options: Namespace) -> Found:
 
 
 def _choose_kernel(options: Namespace) -> Kernel | str:
-    """Return the kernel, or "precomputed", whose table holds kernel values."""
+    """Return the kernel, or "precomputed" if the table holds kernel values."""
     if options.kernel != "precomputed":
         return methods.choose_kernel(options.kernel, options.sigma)
 
@@ -91,8 +91,8 @@ def _choose_kernel(options: Namespace) -> Kernel | str:
     ignored = [name for name, value in given.items() if value]
     if ignored:
         raise UserError(
-            f"{' and '.join(ignored)} would change nothing, because --kernel precomputed takes "
-            "the kernel values as they are: leave one of them out."
+            f"{' and '.join(ignored)} would have no effect, because --kernel precomputed uses the "
+            "kernel values unchanged: leave one of them out."
         )
     return "precomputed"
 
@@ -104,7 +104,7 @@ def _choose_kernel(options: Namespace) -> Kernel | str:
 class Points:
     """Rows to compare methods on: points X (n, d), or kernel values X (n, n).
 
-    `said` is what was noticed of their file, `notes` what was done to them.
+    `said` has notes on how the file was read, and `notes` on how the rows were processed.
     """
 
     X: Array
@@ -120,8 +120,10 @@ class Points:
 def _read_points(options: Namespace) -> Points:
     """Return the rows to compare on, scaled if they are a table of several columns."""
     if options.max_rows > MOST_ROWS:
-        msg = f"The exact error takes all n² entries: at most {MOST_ROWS} rows, not "
-        raise UserError(f"{msg}{options.max_rows}.")
+        raise UserError(
+            "The exact error needs all n² entries of the matrix, so --max-rows can be at most "
+            f"{MOST_ROWS}, not {options.max_rows}."
+        )
     is_data_set = str(options.data) in datasets.DATASETS
     if is_data_set and not options.data.exists():
         return _read_data_set(options)
@@ -140,7 +142,7 @@ def _read_points(options: Namespace) -> Points:
 
 
 def _count_columns(note: str, X: Array) -> str:
-    return f"{note} They make {X.shape[1]:,} columns of numbers."
+    return f"{note} They have {X.shape[1]:,} columns of numbers."
 
 
 def _read_data_set(options: Namespace) -> Points:
@@ -157,7 +159,7 @@ def _read_data_set(options: Namespace) -> Points:
 
 
 def _read_kernel_values(source: Source, options: Namespace) -> Points:
-    """Return the kernel values between some of the rows, or refuse what is no kernel matrix."""
+    """Return the kernel values between some of the rows; raise if it is not a kernel matrix."""
     # a square matrix of numbers
     G = source.read().X
     if source.named:
@@ -165,8 +167,8 @@ def _read_kernel_values(source: Source, options: Namespace) -> Points:
     n, width = G.shape
     if n != width:
         raise TableError(
-            f"{source.file.path} is no kernel matrix, which is square: it has {n:,} rows and "
-            f"{width:,} columns. Leave --kernel precomputed out to compare on its rows as points."
+            f"{source.file.path} is not a kernel matrix, which would be square: it has {n:,} rows "
+            f"and {width:,} columns. To use its rows as points, leave --kernel precomputed out."
         )
     with raise_as(TableError):
         check_precomputed(scan_rows(G, name=str(source.file.path)))
@@ -183,17 +185,17 @@ def _as_matrix(table: pa.Table, source: Source) -> NDArray[np.float64]:
     for column in Schema.of(table).columns:
         if column.kind != "number":
             raise TableError(
-                f"{source.file.path} is no kernel matrix: its column {column.name!r} holds no "
-                "numbers. Leave --kernel precomputed out to compare on its rows as points."
+                f"{source.file.path} is not a kernel matrix: its column {column.name!r} does not "
+                "hold numbers. To use its rows as points, leave --kernel precomputed out."
             )
     matrix = np.column_stack([column.to_numpy() for column in table.columns])
     return matrix.astype(np.float64)
 
 
 def _read_numbers(source: Source, options: Namespace) -> Points:
-    """Return the rows of a table as numbers, and what its columns are.
+    """Return the rows of a table as numbers, and the kinds of its columns.
 
-    Gaps are filled here; a fit without a target has to leave such rows out.
+    Missing values are filled here, but a fit without a target has to leave such rows out.
     """
     # an array, of which a scan says which number is none
     table = source.read().X
@@ -220,10 +222,13 @@ def _read_numbers(source: Source, options: Namespace) -> Points:
 
 
 def _standardise(points: Points) -> None:
-    """Scale each column to mean 0 and standard deviation 1, so that the kernel sees all alike."""
+    """Scale each column to mean 0 and standard deviation 1, so that all have equal influence."""
     X = points.X
     if is_sparse(X):
-        raise UserError("A sparse table this wide cannot be standardised: it would fill up.")
+        raise UserError(
+            "A sparse table this wide cannot be standardised, because it would become dense: leave "
+            "--standardise out."
+        )
 
     # constant columns become 0
     mean = X.mean(axis=0)
@@ -232,7 +237,7 @@ def _standardise(points: Points) -> None:
     points.X = (X - mean) / scale
     points.scaled = True
     points.notes.append(
-        "Each column was scaled to mean 0 and standard deviation 1 (--no-standardise leaves them)."
+        "Each column was scaled to mean 0 and standard deviation 1 (not with --no-standardise)."
     )
 
 
@@ -242,7 +247,7 @@ def _standardise(points: Points) -> None:
 def _command_to_approximate(
     method: str, task: methods.Task, points: Points, options: Namespace
 ) -> dict[str, str]:
-    """Return what approximates with the recommended method on all rows."""
+    """Return the command, or Python code, that uses the recommended method on all rows."""
     # nysboost fit takes one core and columns as they are
     needs_python = method in methods.MIXTURES or points.scaled or not options.data.exists()
     if needs_python or options.kernel == "precomputed":
@@ -255,11 +260,11 @@ def _command_to_approximate(
         rows = "all rows without gaps"
         if not options.drop_missing:
             words.append("--drop-missing")
-    return {f"Fit it to {rows} and save it:": shlex.join(words)}
+    return {f"To fit it to {rows} and save it:": shlex.join(words)}
 
 
 def _python_to_approximate(method: str, task: methods.Task, points: Points) -> dict[str, str]:
-    """Return a line of Python that does what the comparison did."""
+    """Return a line of Python that repeats the approximation of the comparison."""
     # points, or the matrix itself
     if isinstance(task.kernel, str):
         kernel = repr(task.kernel)
@@ -278,4 +283,4 @@ def _python_to_approximate(method: str, task: methods.Task, points: Points) -> d
         if value is not None:
             sizes += f", {name}={value}"
     code = f'nb.approximate({rows}, "{method}", {kernel}{sizes}, random_state={task.seed})'
-    return {f"Approximate with it, in Python, with {what}:": code}
+    return {f"To use it in Python, with {what}:": code}

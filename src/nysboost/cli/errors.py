@@ -1,4 +1,4 @@
-"""Errors that a person can put right: one sentence on standard error, and an exit code."""
+"""Errors that users can fix: one sentence on standard error, and an exit code."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from nysboost.user_error import (
 
 EXIT_CODES = {
     0: "Done.",
-    1: "An error of the program itself, with a traceback: please report it.",
-    2: "A wrong call: an option, or a column that is not there.",
-    3: "A file that is not there, cannot be read, or has a form that is not known.",
+    1: "An error in NysBoost itself, with a traceback: please report it.",
+    2: "A wrong command: an unknown option, a wrong value, or a column that does not exist.",
+    3: "A file that does not exist, cannot be read, or has an unknown format.",
     4: "Data that cannot be used: no rows, or text or missing values where numbers are needed.",
     5: "A model that does not fit the data or the command.",
-    6: "An output that is there already.",
-    7: "A disk or a memory that is too small.",
+    6: "An output file that already exists.",
+    7: "Not enough memory or disk space.",
     130: "Stopped with Ctrl-C.",
 }
 WRONG_CALL, NO_FILE, WRONG_DATA, WRONG_MODEL, EXISTS, NO_ROOM, STOPPED = list(EXIT_CODES)[2:]
@@ -49,7 +49,7 @@ CODES = {
 def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iterator[None]:
     """Turn foreseeable errors into a sentence, or a JSON object, and an exit code.
 
-    `kept` says what Ctrl-C leaves behind.
+    `kept` says what remains after Ctrl-C.
     """
     try:
         yield
@@ -66,7 +66,7 @@ def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iter
 
 
 def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
-    """Return what an error means to a person, and the exit code."""
+    """Return the sentence for an error, and the exit code."""
     # errors of ours are sentences already
     if isinstance(error, UserError):
         codes = [code for kind, code in CODES.items() if isinstance(error, kind)]
@@ -78,7 +78,7 @@ def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
         reason = ""
         if str(error):
             reason = f": {error}"
-        return f"The memory is too small{reason}. Try a smaller --max-memory.", NO_ROOM
+        return f"There is not enough memory{reason}. Try a smaller --max-memory.", NO_ROOM
 
     # errors of the operating system, special kinds before general ones
     if isinstance(error, FileNotFoundError):

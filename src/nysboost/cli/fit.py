@@ -1,4 +1,4 @@
-"""``nysboost fit``: a table in, a model out."""
+"""``nysboost fit``: fit a model to a table."""
 
 from __future__ import annotations
 
@@ -52,23 +52,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COPIES = 6
-"""A table in memory, and what is made of it: its columns, its codes and their parts."""
+"""Memory of a fit relative to the table, including its columns, codes and their copies."""
 
 SMALL_SHARE = 0.05
-"""A share of the rows that the final model may do without."""
+"""If at most this share of the rows is held out, the final model is not fitted again."""
 
 Block: TypeAlias = Array
 """Rows as numbers, shape (n, d)."""
 
 OF_LEARNERS = {"linear": False, "cv": "random", "groups": None, "max_time": None}
 OF_APPROXIMATIONS = {"method": "joint", "kernel": "rbf", "sigma": None, "tol": None}
-"""Options that only one kind of model takes, with their defaults."""
+"""Options that only approximations accept, with their defaults."""
 
 
 def run(options: Namespace) -> Found:
-    """Fit a model to a table, save it, and return what a script wants to know."""
+    """Fit a model to a table, save it, and return the results for --json."""
     if str(options.out) == "-":
-        raise UserError("A model does not go to standard output: --out takes the name of a file.")
+        msg = "A model cannot be written to standard output: give --out the name of a file."
+        raise UserError(msg)
     refuse_existing(options.out, options.force, [options.data])
     _refuse_wrong_options(options)
 
@@ -104,7 +105,7 @@ def run(options: Namespace) -> Found:
 
 
 def spell_predict(model: str, classify: bool) -> str:
-    """Return the command that predicts new rows, with what people ask for next."""
+    """Return the command that predicts new rows."""
     more = "--interval 0.9"
     if classify:
         more = "--proba"
@@ -112,7 +113,7 @@ def spell_predict(model: str, classify: bool) -> str:
 
 
 def _fit(source: Source, options: Namespace) -> tuple[Model, Found]:
-    """Return a model fitted to a table, and what a test on held-out rows has shown."""
+    """Return a model fitted to a table, and the result of a test on held-out rows."""
     if options.scheduler is not None:
         return _fit_on_cluster(source, options), {}
     if source.named:
@@ -121,7 +122,7 @@ def _fit(source: Source, options: Namespace) -> tuple[Model, Found]:
 
 
 def _keep_writing(model: Model, source: Source) -> None:
-    """Keep with the model how a text file writes its columns, for later files."""
+    """Store in the model how the text file was written, for later files."""
     if not isinstance(source.file, CsvFile):
         return
     model.schema_ = model.schema_.as_written(source.file)
@@ -133,9 +134,9 @@ def _keep_writing(model: Model, source: Source) -> None:
 
 
 def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
-    """Fit to a table in memory where it has room there, else to its numbers in a file.
+    """Fit to a table in memory if it fits, else to its numbers in a file.
 
-    Also return what a test on held-out rows has shown.
+    Also return the result of a test on held-out rows.
     """
     # parts are read until they are too large to be copied in memory
     allowed = as_bytes(options.max_memory) // COPIES
@@ -178,9 +179,9 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
     rows = TrainingRows(problem.frame, problem.y, problem.groups)
     held = problem.hold_out()
     if held is None:
-        few = "a label is in too few rows"
+        few = "a label has too few rows"
         if len(problem.y) < FEWEST:
-            few = f"that takes {FEWEST} rows"
+            few = f"the table has fewer than {FEWEST} rows"
         print(f"The error on held-out rows was not measured: {few}.")
         return _fit_rows(rows, classify, options), {}
 
@@ -198,7 +199,7 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
     model, outcomes = fit_and_test(untested, problem, held, name)
     sentence = say_outcome(outcomes, problem.measure, problem.target)
     errors = ", ".join(f"{o.name} {format_number(o.error, 4)}" for o in outcomes)
-    print(f"{problem.measure.capitalize()} on {len(held):,} rows held out: {errors}")
+    print(f"{problem.measure.capitalize()} on {len(held):,} held-out rows: {errors}")
     print(printable(sentence))
 
     # the model that is saved has seen all rows, or all but few
@@ -212,12 +213,12 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
 
 
 def _fit_rows(rows: TrainingRows, classify: bool, options: Namespace, share: float = 1.0) -> Model:
-    """Return a learner fitted to rows with a target, in a share of the time limit."""
+    """Return a learner fitted to rows with a target, within a share of the time limit."""
     return make_model(options, classify, share).fit(rows.X, rows.y, groups=rows.groups)
 
 
 def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -> Model:
-    """Look at all rows, then copy them as numbers to a file, from which any row can be taken."""
+    """Survey all rows, then copy them as numbers to a file with random access."""
     # what the columns are, of all rows
     names = list(source.columns)
     beside: list[pa.Table] = []
@@ -269,9 +270,9 @@ def _summarise(
 def _train_codes(
     schema: Schema, source: Source, y: Targets | None, classify: bool | None
 ) -> TrainingCodes:
-    """Return the codes of a table, with means of the target for categories of many values.
+    """Return the codes of a table, with target means for categories with many values.
 
-    The rows are read once more where there are such categories.
+    If there are such categories, the rows are read once more.
     """
     codes = Codes.of(schema)
     if y is None or not codes.many_valued:
@@ -294,7 +295,7 @@ def _train_codes(
 
 
 def _fit_array(source: Source, options: Namespace) -> Model:
-    """Fit to an array where it is, or, to some rows and columns, in a file of their own."""
+    """Fit to an array in place, or to some rows and columns copied to a file."""
     if source.whole:
         return _fit_numbers(source.read(), options)
 
@@ -320,7 +321,7 @@ def _fit_array(source: Source, options: Namespace) -> Model:
 
 
 def _fit_numbers(rows: TrainingRows, options: Namespace) -> Model:
-    """Return a learner or, without a target, a transformer, fitted to numbers."""
+    """Return a fitted learner or, without a target, a fitted transformer."""
     if rows.y is None:
         return make_model(options, None).fit(rows.X)
     y, classify = choose_task(rows.y, str(options.target), options)
@@ -363,7 +364,7 @@ def _fit_on_cluster(source: Source, options: Namespace) -> Model:
 
 
 def _print_columns(schema: Schema, n: int, options: Namespace) -> None:
-    """Print what each column is; what a fit would warn about has then been said."""
+    """Print the kind of each column, including what a fit would warn about."""
     warnings.filterwarnings("ignore", message="Column '")
     lines = [f"{n:,} rows, {schema.width} columns", *schema.describe()]
     lines += hints_to_hold_out(schema, options)
@@ -380,16 +381,16 @@ def hints_to_hold_out(schema: Schema, options: Namespace) -> list[str]:
 
 
 def _ids(options: Namespace) -> str:
-    """Return what is done with columns that number the rows: a learner may leave them out."""
+    """Return what to do with columns of ids: a learner may leave them out."""
     if options.target is None:
         return "keep"
     return str(options.ids)
 
 
 def choose_task(y: Targets, target: str, options: Namespace) -> tuple[Targets, bool]:
-    """Return targets for the task, and whether that is classification; print which and why.
+    """Return targets, and whether the task is classification; print the task and the reason.
 
-    Text is classified, as are whole numbers of which there are two.
+    The task is classification if the target is text or has two different whole numbers.
     """
     numbers = y.dtype.kind in "fiu"
     n_values = len(np.unique(y))
@@ -400,7 +401,7 @@ def choose_task(y: Targets, target: str, options: Namespace) -> tuple[Targets, b
         classify = not numbers or (whole and n_values == 2)
         _print_task(classify, target, n_values, numbers)
     if not classify and not numbers:
-        msg = f"The target {target!r} is text ({y[0]!r}): it can be classified, not regressed."
+        msg = f"The target {target!r} is text ({y[0]!r}): choose --task classification."
         raise UserError(msg)
 
     # labels 1, 2 and not 1.0, 2.0
@@ -430,12 +431,12 @@ def _print_task(classify: bool, target: str, n_values: int, numbers: bool) -> No
         why = "holds numbers"
     also = ""
     if numbers:
-        also = f" (--task {other} otherwise)"
+        also = f" (to change this: --task {other})"
     print(printable(f"  task: {task} of {target!r}, because it {why}{also}"))
 
 
 def make_model(options: Namespace, classify: bool | None, share: float = 1.0) -> Model:
-    """Return a learner with the options of the command, or a transformer, if that is None.
+    """Return a learner with the options of the command, or a transformer if `classify` is None.
 
     It takes a `share` of the time that the command has.
     """
@@ -481,7 +482,7 @@ def make_model(options: Namespace, classify: bool | None, share: float = 1.0) ->
 
 @contextmanager
 def _name_file_in_errors(source: Source) -> Iterator[None]:
-    """Where a fit refuses gaps, name the file and the options that leave them out."""
+    """If a fit raises for missing values, name the file and the options that leave them out."""
     try:
         yield
     except ValueError as error:
@@ -494,12 +495,12 @@ def _name_file_in_errors(source: Source) -> Iterator[None]:
             said = f"c{said[1:]}"
         said = said.removeprefix("X ")
         said = re.sub(r"^y\b", "the target", said)
-        advice = "--drop-missing leaves such rows out, --drop-column a column."
+        advice = "Leave out such rows with --drop-missing, or the column with --drop-column."
         raise TableError(f"{source.file.path}: {said}. {advice}") from error
 
 
 def _refuse_wrong_options(options: Namespace) -> None:
-    """Say at once what is no method, no kernel or no size, before any file is read."""
+    """Raise for an unknown method, kernel or size before any file is read."""
     with raise_as(UserError):
         find_method(options.method)
         as_bytes(options.max_memory)
@@ -514,14 +515,14 @@ def _refuse_wrong_options(options: Namespace) -> None:
     given = _options_given(options, OF_APPROXIMATIONS)
     if given:
         raise UserError(
-            f"{given} cannot be given with --target: a learner finds its kernel and its landmarks "
-            "itself."
+            f"{given} cannot be given with --target, because a learner chooses its kernel and "
+            "landmarks automatically."
         )
     if options.groups is not None and options.scheduler is not None:
-        raise UserError("--groups and --scheduler do not go together: leave one of them out.")
+        raise UserError("--groups and --scheduler cannot be combined: leave one of them out.")
 
 
 def _options_given(options: Namespace, usual: Mapping[str, object]) -> str:
-    """Return the options whose values are not the usual ones, as a sentence has them."""
+    """Return the options that differ from their defaults, as a text."""
     given = [name for name, value in usual.items() if getattr(options, name) != value]
     return ", ".join(f"--{name.replace('_', '-')}" for name in given)

@@ -1,4 +1,4 @@
-"""``nysboost learn``: which learner predicts a target of the user's table best."""
+"""``nysboost learn``: find the learner that best predicts a target of the user's table."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LARGEST = 1e100
-"""Numbers beyond this have squares that some learner cannot add up."""
+"""For larger numbers, sums of squares overflow in some learner."""
 
 
 def learn(options: Namespace) -> Found:
-    """Compare learners by cross-validation, until Ctrl-C; print a table, write a report."""
+    """Compare learners by cross-validation, until done or Ctrl-C; print a table, write a report."""
     # the rows that are used
     source = open_source(options)
     if not source.named:
-        msg = f"The columns of {source.file.path} have no names: learn takes a file that has them."
+        msg = f"The columns of {source.file.path} have no names, but learn needs column names."
         raise UserError(msg)
     rows = source.read()
     all_y = np.asarray(rows.y)
@@ -48,7 +48,7 @@ def learn(options: Namespace) -> Found:
     notes = [note]
     if source.drops:
         dropped = format_count(source.dropped_rows, "row")
-        notes.append(f"{dropped} with gaps left out before")
+        notes.append(f"{dropped} with missing values left out")
     schema = Schema.of(frame)
     notes += [*schema.describe(), *hints_to_hold_out(schema, options)]
     print("\n  ".join(printable(line) for line in notes))
@@ -99,25 +99,25 @@ def learn(options: Namespace) -> Found:
 
 
 def choose_rows(n: int, options: Namespace) -> tuple[str, NDArray[np.intp]]:
-    """Return a note on the rows that are used, and which they are, in rising order."""
+    """Return a note on the rows that are used, and their numbers in increasing order."""
     if n <= options.max_rows:
-        return f"{options.data}: {n:,} rows, all of them used.", np.arange(n)
+        return f"{options.data}: all {n:,} rows are used.", np.arange(n)
     kept = np.random.default_rng(options.seed).permutation(n)[: options.max_rows]
     note = (
-        f"{options.data} has {n:,} rows: {options.max_rows:,} of them, drawn at random, are used "
-        "(--max-rows changes that)."
+        f"{options.data} has {n:,} rows: a random sample of {options.max_rows:,} rows is used "
+        "(--max-rows changes this)."
     )
     return note, np.sort(kept)
 
 
 def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) -> None:
-    """Refuse too few rows, numbers that no learner could square, and labels that are too rare."""
+    """Raise for too few rows, numbers that are too large, or labels that are too rare."""
     y = problem.y
     path = source.file.path
     folds = problem.folds
     target = problem.target
     if len(y) < 2 * folds:
-        raise UserError(f"{path} has {len(y)} rows: too few for {folds} folds.")
+        raise UserError(f"{path} has {len(y)} rows, too few for {folds} folds: lower --folds.")
 
     # numbers
     row = None
@@ -135,8 +135,7 @@ def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) ->
         if n_groups < folds:
             n = format_count(n_groups, "different value")
             raise UserError(
-                f"The column of --groups has {n}, fewer than the {folds} folds: take fewer folds "
-                "with --folds."
+                f"The column of --groups has {n}, fewer than the {folds} folds: lower --folds."
             )
 
     # labels, of which each fold needs all
@@ -149,17 +148,17 @@ def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) ->
         n = format_count(counts[rarest], "row")
         raise UserError(
             f"The label {values[rarest]} of {target} has {n}, fewer than the {folds} "
-            "folds: drop such rows, or take fewer folds with --folds."
+            "folds: remove such rows or lower --folds."
         )
 
 
 def _commands_to_fit(
     outcomes: Sequence[Outcome], problem: learners.Problem, options: Namespace
 ) -> dict[str, str]:
-    """Return what fits a model to all rows and saves it, and what predicts with it.
+    """Return the commands that fit a model to all rows, save it, and predict with it.
 
-    Of models that tie with the best learner this is the simplest; if none does, the better of
-    ours. Where a constant predicts as well, there is nothing to fit.
+    The model is the simplest one that ties with the best learner, or else the better of ours. If a
+    constant predicts as well, there is no command.
     """
     best = outcomes[0]
     ours = next((outcome for outcome in outcomes if learners.is_ours(outcome.name)), None)
@@ -171,9 +170,9 @@ def _commands_to_fit(
     if chosen is None:
         winner = learners.name_in_sentence(best, begins=True)
         chosen = ours
-        why = f"{winner} is better here. To fit {ours.name} to all rows nevertheless:"
+        why = f"{winner} is better here. To fit {ours.name} to all rows anyway:"
     elif chosen is best:
-        why = f"Fit {learners.name_in_sentence(best)} to all rows and save it:"
+        why = f"To fit {learners.name_in_sentence(best)} to all rows and save it:"
     else:
         name = learners.name_in_sentence(chosen, begins=True)
         why = f"{name} is simpler and predicts as well. To fit it to all rows and save it:"

@@ -1,4 +1,4 @@
-"""``nysboost info`` and ``list``: what is in a model file, and what there is to choose from."""
+"""``nysboost info`` and ``list``: describe a model file, and list methods, kernels and data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nysboost.user_error import UserError
 
 
 def describe(options: Namespace) -> Found:
-    """Print and return what a model says about itself."""
+    """Print and return the description of a model."""
     path = options.model
     model = load_model(path)
     schema = schema_of(model)
@@ -46,7 +46,7 @@ def describe(options: Namespace) -> Found:
 
 
 def _describe_approximation(approximation: Model) -> Found:
-    """Return method, kernel and sizes of an approximation, those that it has."""
+    """Return method, kernel and sizes of an approximation, as far as it has them."""
     said: Found = {}
     for name in ("method", "kernel", "rank", "entries_evaluated"):
         value = getattr(approximation, name, None)

@@ -1,4 +1,4 @@
-"""Where results go: files that are whole or not there at all, or standard output."""
+"""Outputs: files that are written completely or not at all, or standard output."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ FOLDERS = (".zarr", ".parquet")
 ZARR_MARKERS = {"zarr.json", ".zarray", ".zgroup"}
 ZARR_PARTS = re.compile(r"zarr\.json|\.z\w+|c|[\d.]+")
 PARQUET_PARTS = re.compile(r".*\.parquet|_(common_)?metadata|\..*\.crc")
-"""Names of what is in an array of Zarr, and in a folder of Parquet files."""
+"""Names of the files in a Zarr array, and in a folder of Parquet files."""
 
 Block: TypeAlias = Array
 """Rows of an output, shape (n, d)."""
 
 Put: TypeAlias = "Callable[[Block | pa.Table], object]"
-"""What writes the next rows."""
+"""A function that writes the next rows."""
 
 Opener: TypeAlias = "Callable[[Path, Block | pa.Table, int | None], AbstractContextManager[Put]]"
 """Opens an output that has such rows as the first ones, and so many if that is known."""
 
 Found: TypeAlias = dict[str, object]
-"""What a command has found out, by name: text, numbers and lists of them."""
+"""The results of a command by name: text, numbers and lists of them."""
 
 Column: TypeAlias = "NDArray[np.generic] | pa.ChunkedArray"
 """A column of a table, of NumPy or of Arrow, shape (n,)."""
@@ -78,7 +78,7 @@ def _open_npy(path: Path, block: Block, n: int | None) -> Iterator[Put]:
 
 @contextmanager
 def _open_npz(path: Path, _block: Block, _n: int | None) -> Iterator[Put]:
-    """Hold one array, X, in memory until it is whole."""
+    """Collect one array, X, in memory until all rows are there."""
     parts: list[Block] = []
     yield parts.append
     write_npz(path, X=np.concatenate(parts))
@@ -86,7 +86,7 @@ def _open_npz(path: Path, _block: Block, _n: int | None) -> Iterator[Put]:
 
 @contextmanager
 def _open_array(path: Path, block: Block, _n: int | None) -> Iterator[Put]:
-    """Make an HDF5 or Zarr array that grows."""
+    """Create an HDF5 or Zarr array that can grow."""
     width = block.shape[1]
     row_bytes = width * block.dtype.itemsize
     chunk_rows = max(1, CHUNK_BYTES // row_bytes)
@@ -114,12 +114,12 @@ def _open_array(path: Path, block: Block, _n: int | None) -> Iterator[Put]:
 
 @dataclass
 class GrowingArray:
-    """An array of HDF5 or Zarr to which rows are added."""
+    """An HDF5 or Zarr array to which rows are appended."""
 
     array: Store
 
     def append(self, rows: Block) -> None:
-        """Write rows below those that are there."""
+        """Append rows."""
         if is_hdf5(self.array):
             refuse_full_disk(self.array, len(rows))
         start, width = self.array.shape
@@ -173,16 +173,16 @@ SINKS: dict[str, Opener] = {
 def open_sink(
     path: Path, expected: int | None, *, force: bool
 ) -> Iterator[Callable[[Columns], None]]:
-    """Give what writes the next rows, columns by name, to an output of the form its name says.
+    """Yield a function that writes rows, as columns by name, in the format of the file's name.
 
-    The first rows show types; `expected` is the number of all rows, where it is known.
+    The first rows determine the types. `expected` is the total number of rows, if known.
     """
     on_standard_output = str(path) == "-"
     form = path.suffix.lower()
     if on_standard_output:
         form = ".csv"
     if form not in SINKS:
-        msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
+        msg = f"The format of {path} is unknown: write to one of {', '.join(SINKS)}."
         raise NoFileError(msg)
     refuse_existing(path, force)
 
@@ -199,7 +199,7 @@ def open_sink(
 
 @dataclass
 class Sink:
-    """An output that is opened when its first rows, and with them its types, are known."""
+    """An output that is opened with the first rows, which determine its types."""
 
     form: str
     path: Path
@@ -240,21 +240,22 @@ class Sink:
         try:
             self._put(pa.table(contiguous))
         except pa.ArrowException as error:
-            msg = f"A column to keep does not go into this {self.form} file: {error}."
-            raise TableError(f"{msg} Leave it out of --id and --keep.") from error
+            msg = f"A column of --id or --keep cannot be written to a {self.form} file: {error}."
+            raise TableError(f"{msg} Leave it out.") from error
 
     def _write_array(self, columns: Columns) -> None:
         """Write columns of numbers to one array."""
         for values in columns.values():
             dtype = getattr(values, "dtype", np.dtype(object))
             if dtype.kind not in "fiub":
-                raise UserError(f"Text goes to a .csv or .parquet file, not to {self.form}.")
+                msg = f"A {self.form} file cannot hold text: write to a .csv or .parquet file."
+                raise UserError(msg)
         block = np.stack(list(columns.values()), axis=1)
         self._put(block)
 
 
 def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
-    """Raise if there is something at `path` that may not be replaced, or no place for it."""
+    """Raise if `path` must not be replaced, or if its folder does not exist."""
     if str(path) == "-":
         return
 
@@ -264,18 +265,18 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
         with raise_as(NoFileError):
             refuse_no_place(path)
     if any(_is_input(path, other) for other in inputs):
-        msg = f"{path} is an input of this command, or would be one: write to another file."
+        msg = f"{path} is an input of this command, or in its folder: write to another file."
         raise ExistsError(msg)
 
     # what is there is replaced if it may be, and never a folder of other files
     if path.exists() and not force:
-        raise ExistsError(f"{path} is there already: --force replaces it.")
+        raise ExistsError(f"{path} already exists: --force replaces it.")
     if path.is_dir() and not _is_store(path):
-        raise ExistsError(f"{path} is a folder with other files in it: give another name.")
+        raise ExistsError(f"{path} is a folder that contains other files: give another name.")
 
 
 def _is_store(folder: Path) -> bool:
-    """Whether a folder is empty, or a Zarr array or Parquet files and nothing else."""
+    """Whether a folder contains nothing, only a Zarr array, or only Parquet files."""
     entries = list(folder.iterdir())
     if folder.suffix != ".parquet":
         return not entries or _is_zarr(folder)
@@ -283,7 +284,7 @@ def _is_store(folder: Path) -> bool:
 
 
 def _is_zarr(folder: Path) -> bool:
-    """Whether a folder is a Zarr array or group, and has nothing else in it."""
+    """Whether a folder contains only a Zarr array or group."""
     entries = list(folder.iterdir())
     names = {entry.name for entry in entries}
     if not names & ZARR_MARKERS:
@@ -300,7 +301,7 @@ def _is_zarr(folder: Path) -> bool:
 
 
 def _is_input(path: Path, other: Path) -> bool:
-    """Whether an output is what is read, holds it, or is a table of the folder that is read."""
+    """Whether an output is the input, contains it, or is a table in the input folder."""
     if path.exists() and other.exists() and path.samefile(other):
         return True
 
@@ -313,13 +314,13 @@ def _is_input(path: Path, other: Path) -> bool:
 
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the start of a formula."""
+"""Characters with which a formula begins in a spreadsheet."""
 
 
 def escape_formulas(columns: Columns) -> Columns:
-    """Return columns whose texts, and names, a spreadsheet does not run as formulas.
+    """Return columns with texts and names that a spreadsheet does not run as formulas.
 
-    Texts that begin as a formula get an apostrophe in front.
+    Texts that begin like a formula get an apostrophe in front.
     """
     return {_escape(name): _escape_values(values) for name, values in columns.items()}
 
@@ -331,7 +332,7 @@ def _escape(text: str) -> str:
 
 
 def _escape_values(values: Column) -> Column:
-    """Return a column, of NumPy or of Arrow, with its texts escaped."""
+    """Return a NumPy or Arrow column with escaped texts."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "fiub":
             return values
@@ -349,14 +350,14 @@ def _escape_values(values: Column) -> Column:
 
 
 def name_columns(what: str, width: int) -> list[str]:
-    """Return the names of columns: the word itself, numbered if there are several."""
+    """Return names of columns: the word itself, numbered if there are several."""
     if width == 1:
         return [what]
     return [f"{what}_{i}" for i in range(width)]
 
 
 def print_found(found: Mapping[str, object]) -> None:
-    """Print what a command has found out, a line for each thing."""
+    """Print the results of a command, one per line."""
     for name, value in found.items():
         values = [value]
         if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""A table in a file, the columns of it that are used, and its rows, a part at a time."""
+"""A table in a file: the columns that are used, and its rows in parts."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 TableFile: TypeAlias = CsvFile | ColumnFile | ArrayFile
 Part: TypeAlias = Any
-"""Some rows of a file: an Arrow table, or an array of NumPy where columns have no names."""
+"""Some rows of a file: an Arrow table, or a NumPy array if columns have no names."""
 
 Model: TypeAlias = Any
-"""What `nysboost.load` returns: an estimator or an approximation, asked for what it can do."""
+"""An estimator or approximation, as `nysboost.load` returns it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +47,11 @@ class TrainingRows:
 
 @dataclass
 class Source:
-    """Columns of a table, its target, and what is done about rows with gaps.
+    """The columns of a table, its target, and how to treat rows with missing values.
 
-    The target is a column, or an array `y` beside the others in the same file; `groups` is a
-    column that is no feature. Rows with any gap are left out, or those whose target is one.
-    `kept` says of each part that was read which of its rows were not.
+    The target is a column, or a separate array `y` in the same file. `groups` is a column that is
+    not used as a feature. Rows with any missing value, or only those with a missing target, may be
+    left out. `kept` records which rows of each part were kept.
     """
 
     file: TableFile
@@ -65,12 +65,12 @@ class Source:
 
     @property
     def dropped_rows(self) -> int:
-        """How many of the rows that were read were left out."""
+        """Number of rows that were read and left out."""
         return sum(int((~kept).sum()) for kept in self.kept)
 
     @property
     def drops(self) -> bool:
-        """Whether rows with some gaps are left out."""
+        """Whether rows with missing values are left out."""
         return self.drop_missing or self.drop_missing_target
 
     @property
@@ -80,19 +80,19 @@ class Source:
 
     @property
     def whole(self) -> bool:
-        """Whether these are all rows and columns of an array."""
+        """Whether this is a complete array."""
         has_all_columns = len(self.columns) == len(self.file.names)
         return has_all_columns and not self.named and not self.drops
 
     @property
     def beside(self) -> list[str]:
-        """The columns that are no features: target and groups, those that there are."""
+        """The columns that are not features: target and groups, if any."""
         return [name for name in (self.target, self.groups) if name is not None]
 
     def parts(self, more: Sequence[str] = ()) -> Iterator[Part]:
-        """Read all rows once, in order: Arrow tables, or arrays where columns have no names.
+        """Read all rows once, in order, as Arrow tables, or as arrays if columns have no names.
 
-        Target and groups come after the columns, and then `more` columns.
+        After the columns come target and groups, and then `more` columns.
         """
         self.kept = []
         start = 0
@@ -122,7 +122,7 @@ class Source:
             raise TableError(f"{self.file.path} has no {rows_needed}.")
 
     def _find_whole_rows(self, block: Part, names: list[str], rows: slice) -> NDArray[np.bool_]:
-        """Return which rows of a block have no gap where gaps are left out."""
+        """Return which rows of a block are kept."""
         # the columns that need a value
         required: list[str] = []
         if self.drop_missing:
@@ -154,7 +154,7 @@ class Source:
         return self.join(list(self.parts()))
 
     def join(self, parts: Sequence[Part]) -> TrainingRows:
-        """Return parts that were read as one."""
+        """Concatenate the parts of a table."""
         if self.named:
             table = join_tables(parts)
             X = table.select(list(self.columns))
@@ -165,7 +165,7 @@ class Source:
         return TrainingRows(block[:, : len(self.columns)], None)
 
     def target_in(self, table: pa.Table) -> Targets | None:
-        """Return the values of the target in an Arrow table, of shape (n,); None without one."""
+        """Return the values of the target in an Arrow table, shape (n,), or None."""
         if self.target is None:
             return None
         return read_target(table.column(self.target), self.target, str(self.file.path))
@@ -185,7 +185,7 @@ def _take_rows(part: Part, whole: NDArray[np.bool_]) -> Part:
 
 
 def open_source(options: Namespace) -> Source:
-    """Open the table of a command that fits or compares, and print what was noticed."""
+    """Open the table of a command that fits or compares, and print notes on how it was read."""
     file = _open_file(options)
 
     # the target is an array beside the others in the same file, or a column
@@ -211,7 +211,7 @@ def open_source(options: Namespace) -> Source:
     columns = [name for name in names if name not in left_out]
     if not columns:
         raise UserError(
-            f"{file.path} has no column beside the target and those that --drop-column leaves out."
+            f"{file.path} has no columns left besides the target and those of --drop-column."
         )
     _print_notes(file)
     source = Source(
@@ -232,7 +232,7 @@ def open_source(options: Namespace) -> Source:
 
 
 def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[Source, list[str]]:
-    """Open a table with the columns that a model was fitted on, by name where both have names.
+    """Open a table with the columns of a fitted model, matched by name if both have names.
 
     Also return the names of `more` columns.
     """
@@ -240,7 +240,7 @@ def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[
     file = _open_file(options, schema)
     others = _find_columns(file, more)
     if others and isinstance(file, ArrayFile):
-        raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
+        raise UserError(f"--id and --keep need names, but the columns of {file.path} have none.")
 
     # columns by their names, or all in their order
     if schema.named and not isinstance(file, ArrayFile):
@@ -260,13 +260,13 @@ def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[
 
 
 def _print_notes(file: TableFile) -> None:
-    """Print what was noticed when a file was opened."""
+    """Print notes on how a file was read."""
     for note in file.notes:
         print(printable(note))
 
 
 def _open_file(options: Namespace, schema: Schema | None = None) -> TableFile:
-    """Open the table of a command, written as its options say."""
+    """Open the table of a command, in the format of its options."""
     if str(options.data) == "-" and sys.stdin is None:
         raise NoFileError("Standard input is closed: give the name of a file.")
     separator = options.separator
@@ -284,7 +284,7 @@ def _open_file(options: Namespace, schema: Schema | None = None) -> TableFile:
 
 
 def _find_columns(file: TableFile, given: Sequence[str]) -> list[str]:
-    """Return columns given by name or number, each for itself or several with commas between."""
+    """Return columns given by name or number, one by one or separated by commas."""
     # a name may have commas itself
     names: list[str] = []
     for text in given:
@@ -297,7 +297,7 @@ def _find_columns(file: TableFile, given: Sequence[str]) -> list[str]:
 
 
 def _find_column(file: TableFile, name: str) -> str:
-    """Return the name of a column that was given by its name or its number."""
+    """Return the name of a column given by its name or number."""
     names = file.names
     if name in names:
         return name
@@ -310,7 +310,7 @@ def _find_column(file: TableFile, name: str) -> str:
 
 
 def schema_of(model: Model) -> Schema:
-    """Return what a model knows of its columns."""
+    """Return the schema of a model."""
     # of an estimator, or of the transformer that it stands on, or of an approximation
     holder = getattr(model, "features_", model)
     schema = getattr(holder, "schema_", None)

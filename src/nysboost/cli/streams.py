@@ -1,4 +1,4 @@
-"""Standard output and standard error, as terminals, pipes and closed descriptors have them."""
+"""Standard output and standard error, for terminals, pipes and closed descriptors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import TextIO, cast
 
 
 class ForgivingOutput(io.TextIOBase):
-    """Standard output whose reader may leave early, as ``head`` does.
+    """Standard output whose reader may stop early, as ``head`` does.
 
-    What is printed afterwards is discarded, so that a command whose result is a file ends its
-    work.
+    Later output is discarded, so that a command that writes a file can finish.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -27,7 +26,7 @@ class ForgivingOutput(io.TextIOBase):
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """What the stream does with characters that it cannot encode."""
+        """How the stream handles characters that it cannot encode."""
         return self.stream.errors
 
     def fileno(self) -> int:
@@ -43,7 +42,7 @@ class ForgivingOutput(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Write text, or discard it if nobody reads any more."""
+        """Write text, or discard it if the reader has stopped."""
         try:
             self.stream.write(text)
         except BrokenPipeError:
@@ -51,7 +50,7 @@ class ForgivingOutput(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what was written, or discard it if nobody reads any more."""
+        """Flush the stream, or discard its text if the reader has stopped."""
         try:
             self.stream.flush()
         except BrokenPipeError:
@@ -59,7 +58,7 @@ class ForgivingOutput(io.TextIOBase):
 
 
 def discard(stream: TextIO) -> None:
-    """Let what is written to a stream from now on go nowhere."""
+    """Discard all later output of a stream."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -69,9 +68,9 @@ def discard(stream: TextIO) -> None:
 def standard_streams(*, silent: bool = False, forgiving: bool = True) -> Iterator[None]:
     """Prepare the standard streams for a command.
 
-    A closed stream takes what is written and discards it. Characters that a terminal does not
-    have are replaced. With `silent` nothing is printed, with `forgiving` output whose reader has
-    left is discarded.
+    Output to a closed stream is discarded. Characters that a terminal cannot show are replaced.
+    With `silent`, nothing is printed. With `forgiving`, output is discarded if the reader has
+    stopped.
     """
     # both streams take any text
     for name in ("stdout", "stderr"):

@@ -1,1 +1,1 @@
-"""Methods and learners side by side on the user's own data, and the reports of it."""
+"""Compare methods and learners on the user's own data, and write reports."""

@@ -1,4 +1,4 @@
-"""Charts for a report's page and as pictures in files, drawn by matplotlib in one look."""
+"""Charts in reports and in files, drawn by matplotlib in one style."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COLOURS = {
     "CatBoost": "#DDAA33", "gradient boosting": "#999933", "exact Gaussian process": "#0077BB",
     "scikit-learn's Nystroem": "#33BBEE",
 }  # fmt: skip
-"""Paul Tol's colours: of families, of the paper's choices of weights, of learners."""
+"""Paul Tol's colours, for families, for the paper's weights and for learners."""
 GREY = "#777777"
 MARKS = "os^Dxv+<>"
 STYLE = {
@@ -66,9 +66,9 @@ def find_family(name: str) -> str:
 
 
 def find_style(name: str) -> Look:
-    """Return how matplotlib draws a method or learner, by its name alone.
+    """Return the matplotlib style of a method or learner.
 
-    A family shares a colour, and each of its members has a mark.
+    The methods of a family share a colour, and each has its own marker.
     """
     family = find_family(name)
     if family == "boosting":  # one colour for each choice of weights
@@ -93,7 +93,7 @@ def find_style(name: str) -> Look:
 
 @dataclass(frozen=True)
 class Chart:
-    """A title, and a function that draws into axes; `file` is its picture beside a page."""
+    """A title, and a function that draws into axes; `file` is the name of the picture file."""
 
     title: str
     draw: Callable[[Axes], object]
@@ -105,7 +105,7 @@ Numbers: TypeAlias = Sequence[float] | Floats
 
 
 class Curve(NamedTuple):
-    """Points to draw under one name; `error` is a standard error for each of them."""
+    """A named set of points to draw; `error` is the standard error of each."""
 
     name: str
     x: Numbers
@@ -115,7 +115,7 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class CurvePlot:
-    """Draws curves; the axes in `log` are logarithmic if their values spread by over 8×."""
+    """Draw curves; an axis in `log` is logarithmic if its values span a factor above 8."""
 
     x: str
     y: str
@@ -145,7 +145,7 @@ class CurvePlot:
             _set_scale(axes, "y", "y" in self.log, y)
 
     def _draw_band(self, axes: Axes, curve: Curve, colour: str) -> None:
-        """Draw a band of one standard error around a curve that has them."""
+        """Draw a band of one standard error around a curve, if it has standard errors."""
         mean = np.asarray(curve.y)
         error = np.asarray(curve.error, dtype=float)
         if np.isfinite(error).all():
@@ -163,13 +163,13 @@ def chart_curves(
     log: str = "y",
     file: str = "",
 ) -> Chart:
-    """Chart curves; the axes in `log` are logarithmic if their values spread by over 8×."""
+    """Chart curves; an axis in `log` is logarithmic if its values span a factor above 8."""
     return Chart(title, CurvePlot(x, y, curves, log), file)
 
 
 @dataclass(frozen=True)
 class BarPlot:
-    """Draws a bar for each name, the first on top."""
+    """Draw a bar for each name, the first on top."""
 
     label: str
     values: Mapping[str | float, float]
@@ -190,7 +190,7 @@ def chart_bars(title: str, label: str, values: Mapping[str | float, float]) -> C
 
 
 def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Numbers) -> None:
-    """Choose ticks that are plain numbers: whole, where all values are, or on a logarithm."""
+    """Choose ticks that are plain numbers, whole if all values are."""
     ticker = import_optional("matplotlib.ticker")
     axis = getattr(axes, f"{name}axis")
     shown = np.asarray(values, dtype=np.float64)
@@ -218,7 +218,7 @@ def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Numbers) -> Non
 
 @contextmanager
 def _make_figure(chart: Chart, width: float, height: float, **style: object) -> Iterator[Figure]:
-    """Give a chart as a figure of matplotlib, inside its style: $ in a name begins no formula."""
+    """Yield a chart as a matplotlib figure; a $ in a name does not begin a formula."""
     # inside the look of all charts
     figures = import_optional("matplotlib.figure")
     with (
@@ -250,7 +250,7 @@ HEAD = re.compile(r'^.*?<svg [^>]*?(?P<box>viewBox="[^"]*")[^>]*>', re.S)
 
 
 def render(chart: Chart) -> str:
-    """Return a chart as SVG; what is black is drawn in the colour of the page's text."""
+    """Return a chart as SVG, with black replaced by the text colour of the page."""
     style = {
         "svg.fonttype": "none",
         "svg.hashsalt": chart.title,
@@ -276,7 +276,7 @@ def render(chart: Chart) -> str:
 
 
 def save(chart: Chart, path: Path) -> None:
-    """Draw a chart with its title into a PNG file, with an SVG and a PDF file beside it."""
+    """Write a chart with its title to PNG, SVG and PDF files."""
     # a fixed salt and no date: the same results give the same bytes
     style = {"svg.hashsalt": "nysboost", "font.size": 10}
     made = {

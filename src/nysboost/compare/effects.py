@@ -1,4 +1,4 @@
-"""Effects of columns: how the mean prediction changes with the values of one column."""
+"""Effects of columns: how the mean prediction changes with the value of one column."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_VALUES = 12
-"""Values of a column at which its effect is found."""
+"""Largest number of values of a column at which its effect is computed."""
 
 MOST_CLASSES = 4
-"""Classes whose probability is drawn."""
+"""Largest number of classes whose probability is drawn."""
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 Days: TypeAlias = NDArray[np.datetime64]
@@ -29,9 +29,9 @@ Days: TypeAlias = NDArray[np.datetime64]
 
 @dataclass(frozen=True)
 class Effect:
-    """The mean prediction if every row had each of some values, a column for each output.
+    """The mean prediction if all rows had the same value, for some values; a column per output.
 
-    `n_different` is the number of different values that the column has.
+    `n_different` is the number of different values of the column.
     """
 
     column: str
@@ -41,19 +41,19 @@ class Effect:
 
     @property
     def title(self) -> str:
-        """What a chart of it is called."""
+        """The title of the chart."""
         if len(self.values) < self.n_different:
             return f"Effect of {self.column} ({len(self.values)} of {self.n_different:,} values)"
         return f"Effect of {self.column}"
 
     @property
     def ordered(self) -> bool:
-        """Whether the values are numbers, so that a curve joins them."""
+        """Whether the values are numbers, which a curve can join."""
         return not any(isinstance(value, str) for value in self.values)
 
 
 def find_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
-    """Return the effects of a column of an Arrow table: one, or of a date those of its parts."""
+    """Return the effects of a column of an Arrow table; a date has one for each of its parts."""
     import pyarrow as pa
 
     kind = table.column(name).type
@@ -72,7 +72,7 @@ def _predict(model: Model, table: pa.Table) -> Floats:
 
 
 def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
-    """Return the effect of some of the values that a column has, none of one without values."""
+    """Return the effect of some values of a column, or nothing if it has no values."""
     # a row with each of the values
     column = table.column(name)
     place = table.column_names.index(name)
@@ -101,12 +101,12 @@ def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
 
 
 def _sort_key(value: object) -> tuple[str, object]:
-    """Return what sorts values of several types."""
+    """Return a sort key for values of several types."""
     return str(type(value)), value
 
 
 def _date_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
-    """Return the effects of hour, weekday and month, those that vary, with all else unchanged."""
+    """Return the effects of hour, weekday and month, as far as they vary."""
     import pyarrow as pa
 
     column = table.column(name)
@@ -136,7 +136,7 @@ def _date_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
 
 @dataclass(frozen=True)
 class DatePart:
-    """A part of a date: how it is found, how a date is moved to it, and what it is called."""
+    """A part of a date: its name, how to compute it, and how to move a date to a value."""
 
     name: str
     find: Callable[[Days], NDArray[np.int64]]
@@ -173,7 +173,7 @@ def _move_to_weekday(stamps: Days, weekday: int) -> Days:
 
 
 def _move_to_month(stamps: Days, month: int) -> Days:
-    """Move dates within their year, to the same distance from the month's first day."""
+    """Move dates to a month of the same year, and keep the day of the month."""
     begins = stamps.astype("datetime64[M]")
     since = stamps - begins.astype("datetime64[us]")
 

@@ -1,4 +1,4 @@
-"""The report of ``nysboost learn``: learners, and what ours makes of the first fold."""
+"""The report of ``nysboost learn``: all learners, and details of ours on the first fold."""
 
 from __future__ import annotations
 
@@ -34,24 +34,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EXAMINED = 500
-"""Test rows at most that are drawn, and that effects are averaged over."""
+"""Largest number of test rows that are drawn and used for effects."""
 SHOWN = 15
-"""Columns whose importance is drawn."""
+"""Number of columns whose importance is drawn."""
 EFFECTS = 4
-"""Columns whose effect is drawn."""
+"""Number of columns whose effect is drawn."""
 LABELS = 10
-"""Labels of a confusion matrix."""
+"""Largest number of labels in a confusion matrix."""
 LABEL_WIDTH = 36
 """Letters in a line of an axis's label."""
 ALONE = 0.95
-"""Share of the importance from which one column is named: it may be written down afterwards."""
+"""The report warns about a column with more than this share of the importance: its values may be
+known only later."""
 FEATURES = (
-    "Importance: how much the error grows if a column is shuffled. Effect: the mean prediction if "
-    "every test row had this value; of several classes the most probable are drawn."
+    "Importance: the increase of the error when a column is shuffled. Effect: the mean prediction "
+    "if every test row had this value; with many classes, only the most probable are drawn."
 )
 NOTE = (
-    f"Bold: the better of the two NysBoost models. {COMPACT}: landmarks alone, a small model. "
-    f"{CONSTANT}: the mean, or the most frequent label."
+    f"Bold: the better of the two NysBoost models. {COMPACT}: a small model that predicts from "
+    f"landmarks only. {CONSTANT}: always predicts the mean, or the most frequent label."
 )
 
 
@@ -64,7 +65,7 @@ def make_page(
     commands: Mapping[str, str] | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> Page:
-    """Return the report of a comparison; `first` is None, if it was stopped before ours."""
+    """Return the report of a comparison; `first` is None if it was stopped before our learner."""
     # a point for each learner; a constant takes no time
     shown = [outcome for outcome in outcomes if outcome.name != CONSTANT]
     timed = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
@@ -100,7 +101,7 @@ def make_page(
 
 
 def _as_record(outcome: Outcome) -> Record:
-    """Return what is kept of a learner in ``comparison.csv``."""
+    """Return the record of a learner for ``comparison.csv``."""
     return {
         "learner": outcome.name,
         "error": outcome.error,
@@ -113,7 +114,7 @@ def _as_record(outcome: Outcome) -> Record:
 
 
 def _make_table(problem: Problem, outcomes: Sequence[Outcome]) -> Table:
-    """Return the table of learners; the better of ours is marked."""
+    """Return the table of learners; the better NysBoost model is marked."""
     # errors of the task
     columns = {
         "learner": "learner",
@@ -140,10 +141,10 @@ def _make_table(problem: Problem, outcomes: Sequence[Outcome]) -> Table:
 
 
 def _show_predictions(problem: Problem, first: FirstFold) -> Section:
-    """Return how far predictions, intervals or probabilities can be relied on."""
+    """Return charts that show how reliable predictions, intervals or probabilities are."""
     model, table, y = first
     predicted = model.predict(table)
-    said = [f"Of {OURS}, on the test rows of the first fold."]
+    said = [f"These charts show {OURS} on the test rows of the first fold."]
     if problem.classify:
         claimed = model.predict_proba(table).max(axis=1)
         calibration = CalibrationPlot(predicted == y, claimed)
@@ -164,7 +165,7 @@ def _show_predictions(problem: Problem, first: FirstFold) -> Section:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationPlot:
-    """Draws how often the predicted label was right, against its probability."""
+    """Draw how often the predicted label was right, against its probability."""
 
     right: NDArray[np.bool_]
     claimed: Floats
@@ -184,7 +185,7 @@ class CalibrationPlot:
 
 @dataclass(frozen=True, eq=False)
 class ScatterPlot:
-    """Draws values against predictions, and a line of some slope on which they should lie."""
+    """Draw values against predictions, and the line on which they should lie."""
 
     predicted: Floats
     values: Floats
@@ -217,7 +218,7 @@ class ScatterPlot:
 
 @dataclass(frozen=True, eq=False)
 class CoveragePlot:
-    """Draws the share of values inside intervals, against their probability."""
+    """Draw the share of values inside intervals, against their stated coverage."""
 
     y: Floats
     predicted: Floats
@@ -229,7 +230,7 @@ class CoveragePlot:
 
 
 def _show_features(problem: Problem, first: FirstFold) -> Section:
-    """Return the importance of the columns, and the effects of those that matter most."""
+    """Return the importance of the columns, and the effects of the most important ones."""
     # importances, the largest first
     model, table, _ = first
     shares = dict(zip(table.column_names, model.feature_importances_, strict=True))
@@ -251,15 +252,15 @@ def _show_features(problem: Problem, first: FirstFold) -> Section:
     share = shares[leading]
     if share > ALONE and len(names) > 1:
         sentences.append(
-            f"{leading} alone has {share:.0%} of the importance. Check that it is "
-            f"known when {problem.target} is predicted: a column that is written down afterwards "
-            "predicts well here and is missing later."
+            f"{leading} alone has {share:.0%} of the importance. Check that its value is "
+            f"known when you predict {problem.target}. A column that is filled in later predicts "
+            "well here, but cannot be used."
         )
     return Section("Features", sentences, charts)
 
 
 def _chart_effect(problem: Problem, model: Model, effect: Effect) -> Chart:
-    """Return the chart of an effect: a curve of numbers, or bars of names."""
+    """Return the chart of an effect: a curve for numbers, or bars for categories."""
     # the mean prediction, or the probabilities of some classes
     if problem.classify:
         label = f"mean probability of {problem.target}"
@@ -290,7 +291,7 @@ def _wrap(label: str) -> str:
 
 
 def _probabilities_to_draw(model: Model, effect: Effect) -> dict[str, Floats]:
-    """Return the probabilities of the second of two classes, or of the most frequent of more."""
+    """Return the probabilities of the second of two classes, or of the most frequent classes."""
     classes = [str(label) for label in model.classes_]
     if len(classes) == 2:
         return {classes[1]: effect.means[:, 1]}
@@ -302,7 +303,7 @@ def _probabilities_to_draw(model: Model, effect: Effect) -> dict[str, Floats]:
 
 
 def _make_confusion_table(y: Targets, predicted: Targets) -> Table:
-    """Return how often each label was predicted for each true one, of the most frequent."""
+    """Return the confusion matrix of the most frequent labels."""
     labels, counts = np.unique(y, return_counts=True)
     most_frequent = np.argsort(-counts, kind="stable")[:LABELS]
     shown = labels[np.sort(most_frequent)]

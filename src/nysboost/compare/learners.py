@@ -1,4 +1,4 @@
-"""Learners compared on a user's table by cross-validation, and who of them predicts best."""
+"""Compare learners on a user's table by cross-validation, and find the best one."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from nysboost.tables.targets import Labels
 OURS = "NysBoost"
 COMPACT = "NysBoost (compact)"
 FEWEST = 50
-"""Rows below which none are held out: errors on fewer than ten rows say little."""
+"""With fewer rows, none are held out: an error on fewer than ten rows means little."""
 MOST = 5000
-"""Rows held out at most: the standard error of their share of errors is then below 0.7 %."""
+"""Largest number of held-out rows: the standard error of an error rate is then below 0.7 %."""
 LINEAR_ROWS = 20_000
-"""Rows at most that a linear model is fitted to, to be compared with."""
+"""Largest number of rows to which the linear model is fitted."""
 FoldTable: TypeAlias = Table
-"""Rows of a table: of Arrow for our learners, coded as an array for others."""
+"""Rows of a table: an Arrow table for our learners, a coded array for others."""
 Model: TypeAlias = BaseEstimator
-"""A learner: an estimator of this library, of scikit-learn, or of another one."""
+"""A learner: an estimator of this library, of scikit-learn, or of another library."""
 Targets: TypeAlias = Labels
-"""Numbers to be regressed or labels to be classified, shape (n,)."""
+"""Numbers or labels to predict, shape (n,)."""
 Splitter: TypeAlias = GroupKFold | KFold | StratifiedKFold | TimeSeriesSplit
 
 OPTIONS_OF = {peers.LINEAR: ["--linear"], COMPACT: ["--no-local"], OURS: []}
@@ -46,9 +46,9 @@ OPTIONS_OF = {peers.LINEAR: ["--linear"], COMPACT: ["--no-local"], OURS: []}
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Rows and targets of one fold, to train on and to test on.
+    """Training and test rows of one fold, with their targets.
 
-    `groups` are those of the training rows.
+    `groups` are the groups of the training rows.
     """
 
     X_train: FoldTable
@@ -58,7 +58,7 @@ class Fold:
     groups: Indices | None = None
 
     def as_numbers(self) -> tuple[peers.CodedRows, Fold]:
-        """Return the rows as numbers, for learners of other libraries, and what they are."""
+        """Return the rows as numbers for learners of other libraries, and the kinds of columns."""
         coded = peers.CodedRows.of(self.X_train, self.X_test)
         numbers = replace(self, X_train=coded.train, X_test=coded.test, groups=None)
         return coded, numbers
@@ -66,10 +66,10 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is learned: y of shape (n,), called `target`, from a `frame` of n rows.
+    """A problem: predict y, shape (n,), called `target`, from a `frame` of n rows.
 
-    Rows of the same value in `groups`, (n,), are never on both sides of a split; `by_time` says
-    that rows are in order of time, and that later ones are held out.
+    Rows with the same value in `groups` (n,) are never on both sides of a split. With `by_time`,
+    rows are in order of time, and later ones are held out.
     """
 
     frame: FoldTable
@@ -84,7 +84,7 @@ class Problem:
 
     @property
     def measure(self) -> str:
-        """What an error is."""
+        """The name of the error measure."""
         if self.classify:
             return "share of wrong labels"
         return "root mean squared error"
@@ -97,7 +97,7 @@ class Problem:
         return "regression"
 
     def describe_folds(self) -> str:
-        """Return what the folds are, in words."""
+        """Describe the folds in words."""
         if self.groups is not None:
             return f"{self.folds} folds of whole groups"
         if self.by_time:
@@ -105,7 +105,7 @@ class Problem:
         return f"{self.folds} folds"
 
     def take(self, train: Indices, test: Indices) -> Fold:
-        """Return some rows to train on, and others to test on."""
+        """Return a fold with these training and test rows."""
         groups = self.groups
         if groups is not None:
             groups = groups[train]
@@ -135,7 +135,7 @@ class Problem:
         return list(splitter.split(X, self.y, self.groups))
 
     def hold_out(self) -> Indices | None:
-        """Return some rows to test on, in rising order; None where there are too few."""
+        """Return test rows in increasing order, or None if there are too few rows."""
         n = len(self.y)
         if n < FEWEST:
             return None
@@ -149,7 +149,7 @@ class Problem:
         return held
 
     def _choose_held_out(self, count: int) -> Indices:
-        """Return about `count` rows: the latest, those of some groups, or random ones."""
+        """Return about `count` rows: the last ones, those of some groups, or random ones."""
         n = len(self.y)
         if self.by_time:
             return np.arange(n - count, n)
@@ -180,7 +180,7 @@ class LearnerOptions(TypedDict, total=False):
 def make_learner(
     classify: bool, components: int | None, seed: int, **how: Unpack[LearnerOptions]
 ) -> Model:
-    """Return a learner of ours; where `components` is None, with its usual number of landmarks."""
+    """Return a learner of ours, with the default number of landmarks if `components` is None."""
     if components is not None:
         how["n_components"] = components
     if classify:
@@ -189,7 +189,7 @@ def make_learner(
 
 
 class FirstFold(NamedTuple):
-    """Our learner fitted to the training rows of the first fold, its test rows and their y."""
+    """Our learner fitted to the training rows of the first fold, with test rows and their y."""
 
     model: Model
     table: FoldTable
@@ -199,10 +199,10 @@ class FirstFold(NamedTuple):
 def cross_validate(
     problem: Problem, note: Callable[[str], None]
 ) -> tuple[list[Outcome], FirstFold | None]:
-    """Return every learner's errors on the same folds, smallest first, and ours of the first fold.
+    """Return the errors of all learners, smallest first, and our learner of the first fold.
 
-    The latter is None if Ctrl-C came before. A learner of another library that fails is left out,
-    and `note` gets a sentence.
+    The latter is None if Ctrl-C came earlier. If a learner of another library fails, it is left
+    out, and `note` receives a sentence.
     """
     kept: list[FirstFold] = []
 
@@ -218,7 +218,7 @@ def cross_validate(
 
 
 def _make_round(problem: Problem, fold: Fold, kept: list[FirstFold]) -> Round:
-    """Return the fits of one fold by learner: others first, then ours, the compact one and all."""
+    """Return the fits of one fold by learner: others first, then ours with the compact one."""
     # learners of others, on numbers
     runs: dict[str, Run] = {}
     coded, numbers = fold.as_numbers()
@@ -242,7 +242,7 @@ def _make_round(problem: Problem, fold: Fold, kept: list[FirstFold]) -> Round:
 class Run:
     """A fit of one learner to training rows, measured on test rows.
 
-    The first fit of ours is added to `kept`.
+    The first fit of our learner is added to `kept`.
     """
 
     name: str
@@ -262,10 +262,10 @@ class Run:
 def fit_and_test(
     model: Model, problem: Problem, held: Indices, name: str = OURS
 ) -> tuple[Model, list[Outcome]]:
-    """Fit a learner of ours to all rows but some, and test it on those.
+    """Fit a learner of ours without the test rows, and test it on them.
 
-    Return it with its outcome, under its name, and those of a constant and of a linear model, if it
-    is none itself; smallest error first.
+    Return the model, and the outcomes of it, of a constant and, unless it is one itself, of a
+    linear model; smallest error first.
     """
     # ours
     rows = np.arange(len(problem.y))
@@ -285,9 +285,9 @@ def fit_and_test(
 
 
 class Measured(NamedTuple):
-    """A fitted learner, its error and loss on test rows, and the seconds of both.
+    """A fitted learner, its error and losses on test rows, and the seconds to fit and predict.
 
-    `losses` are what each test row adds to the error: its square, or whether the label is wrong.
+    `losses` has the squared error of each test row, or whether its label is wrong.
     """
 
     model: Model
@@ -339,10 +339,10 @@ def fit_and_measure(name: str, model: Model, fold: Fold) -> Measured:
 
 @contextmanager
 def _undisturbed(name: str, n: int) -> Iterator[None]:
-    """Limit threads for few rows, and silence what other libraries warn of.
+    """Limit threads for small tables, and silence warnings of other libraries.
 
-    Beside a busy process two threads wait for each other (trees on 400 rows: 49 s, on one thread
-    .07 s). Warnings of other libraries would be taken for ours.
+    If another process is busy, two threads wait for each other: trees on 400 rows took 49 s, and
+    .07 s with one thread. Users would take warnings of other libraries for ours.
     """
     with ExitStack() as stack:
         if uses_folds(n):
@@ -362,8 +362,8 @@ def is_ours(name: str) -> bool:
 def is_tie(a: Outcome, b: Outcome) -> bool:
     """Whether the errors differ by at most 1 %, or by two standard errors of the difference.
 
-    The rounds give that, and of one round the rows. A t-test, whose limit is 13 standard errors
-    with two folds, would call twice the error a tie, which it never is here.
+    It is estimated from the rounds, or from the rows if there is a single round. A t-test has a
+    limit of 13 standard errors with two folds, so it would call twice the error a tie.
     """
     # one of them may have a round less after Ctrl-C
     errors_a = a.measured["error"]
@@ -378,7 +378,7 @@ def is_tie(a: Outcome, b: Outcome) -> bool:
 
 
 def _noise_of(gaps: Floats, a: Outcome, b: Outcome) -> float:
-    """Return two standard errors of the difference of two errors."""
+    """Return two standard errors of the difference between two errors."""
     if len(gaps) > 1:
         return 2 * standard_error(gaps)
 
@@ -392,7 +392,7 @@ def _noise_of(gaps: Floats, a: Outcome, b: Outcome) -> float:
 
 
 def name_in_sentence(outcome: Outcome, *, begins: bool = False) -> str:
-    """Return what a learner is called in a sentence, or where one begins."""
+    """Return the name of a learner within a sentence, or at its beginning."""
     name = outcome.name
     if name in (peers.LINEAR, peers.CONSTANT, peers.PROCESS):
         name = f"the {name}"
@@ -402,14 +402,14 @@ def name_in_sentence(outcome: Outcome, *, begins: bool = False) -> str:
 
 
 def is_no_better_than_constant(outcomes: Sequence[Outcome]) -> bool:
-    """Whether a constant has the smallest error, or ties with what has."""
+    """Whether a constant has the smallest error, or ties with the learner that has it."""
     best = outcomes[0]
     constants = [outcome for outcome in outcomes if outcome.name == peers.CONSTANT]
     return any(outcome is best or is_tie(best, outcome) for outcome in constants)
 
 
 def find_simplest(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """Return the simplest of the models that can be saved which is, or ties with, the best one."""
+    """Return the simplest model that can be saved and is the best, or ties with the best."""
     best = outcomes[0]
     by_name = {outcome.name: outcome for outcome in outcomes}
     for name in OPTIONS_OF:
@@ -420,7 +420,7 @@ def find_simplest(outcomes: Sequence[Outcome]) -> Outcome | None:
 
 
 def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
-    """Say in plain words who predicts best, who ties, and whether a simpler model would do."""
+    """Say which learner predicts best, which tie, and whether a simpler model is enough."""
     # one side alone, or nothing learned
     best = outcomes[0]
     error = format_number(best.error)
@@ -443,9 +443,9 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     differ = best.error < 0.99 * second.error
     if tied and differ and best.losses is not None:
         return (
-            f"{len(best.losses):,} rows are too few to say whether {name_in_sentence(best)} or "
-            f"{they} predicts {target} better: {measure} {error} and {theirs}. nysboost learn uses "
-            "all rows."
+            f"{len(best.losses):,} rows are too few to decide whether {name_in_sentence(best)} or "
+            f"{they} predicts {target} better: {measure} {error} and {theirs}. nysboost learn "
+            "compares them on all rows."
         )
 
     winner = name_in_sentence(best, begins=True)

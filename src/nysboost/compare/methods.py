@@ -1,4 +1,4 @@
-"""Methods of approximation compared on points of the user's: error, time, entries, and a choice."""
+"""Compare approximations on the user's points by error, time and entries, and choose one."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ DEFAULT_METHODS = (
     *("UUB-mean", "URB-mean", "RRB-mean", "URB-med"),
 )
 BUDGET = 480
-"""Landmarks if none are asked for: 8 learners of 60."""
+"""Default number of landmarks: 8 learners of 60."""
 FEW = 12
-"""Up to this many methods are drawn and printed; of more, the best trade-offs."""
+"""Up to this many methods are drawn and printed; with more, only the best trade-offs."""
 FRONT = "★ a best trade-off: no other method is at least as good in error, time and entries."
 LIMIT = "optimal"
-"""No method to use but the limit for all: it decomposes the whole matrix."""
+"""The limit for all methods: it decomposes the whole matrix, so it is never recommended."""
 CLOSE = 1.05
-"""Errors within 5 % of each other are tied: other seeds differ by as much."""
+"""Errors within 5 % of each other are tied: different seeds differ as much."""
 SMALL_ENOUGH = 1e-6
-"""Errors below this are tied: numbers in float32 have no more digits."""
+"""Errors below this are tied: float32 has no more digits."""
 ROUNDING = 1e-10
-"""Errors below this are rounding, and say nothing of a method."""
+"""Errors below this are rounding errors, and say nothing about a method."""
 MUCH_FASTER = 0.5
-"""Of tied methods, one in half the time is recommended."""
+"""Among tied methods, one that takes at most half the time is recommended."""
 
 
 class Sizes(TypedDict, total=False):
@@ -59,7 +59,7 @@ class Sizes(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Task:
-    """Points X, (n, d), or a kernel matrix, (n, n); a kernel, and a budget of columns.
+    """Points X (n, d) or a kernel matrix (n, n), a kernel, and a number of columns.
 
     `lenient` leaves out methods that cannot run.
     """
@@ -75,7 +75,7 @@ class Task:
     lenient: bool = False
 
     def sizes(self, method: str) -> Sizes:
-        """Return the parameters that give a method its budget."""
+        """Return the parameters that set a method's number of columns."""
         # the paper's p and m, or one approximation of all columns
         if method in MIXTURES:
             n_columns = self.budget // self.n_learners
@@ -89,7 +89,7 @@ class Task:
 
 
 def choose_methods(names: str, kernel: str = "rbf") -> tuple[str, ...]:
-    """Return the methods asked for: names with commas between, "all", or "" for the usual ones."""
+    """Return the methods for names separated by commas, for "all", or for "", the default."""
     if names == "all":
         return tuple(METHODS)
     if names:
@@ -102,7 +102,7 @@ def choose_methods(names: str, kernel: str = "rbf") -> tuple[str, ...]:
 
 
 def split_names(text: str, kind: str, known: Collection[str]) -> tuple[str, ...]:
-    """Return the names in a text, with commas between, each once and each a known one."""
+    """Return the distinct known names in a text, separated by commas."""
     names = [name.strip() for name in text.split(",")]
     found = dict.fromkeys(name for name in names if name)
     for name in found:
@@ -128,7 +128,7 @@ def choose_kernel(name: str, sigma: str | None) -> Kernel:
 
 
 def _read_sigma(text: str | None) -> float | str:
-    """Return a width: a number, or the rule that finds one."""
+    """Return a bandwidth: a number, or the name of a rule."""
     if text is None:
         return "median"
     if text in ("median", "scale"):
@@ -141,12 +141,12 @@ def _read_sigma(text: str | None) -> float | str:
 
 
 def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners: int) -> int:
-    """Return the number of landmarks; if none is asked for, a multiple of that of learners."""
+    """Return the number of landmarks; the default is a multiple of the number of learners."""
     mixtures = bool(set(methods) & set(MIXTURES))
     if asked is None and mixtures and n < 2 * n_learners:
         raise UserError(
-            f"The table has {n} rows, and mixtures of {n_learners} learners need at least "
-            f"{2 * n_learners}: give more rows, or fewer learners with --learners."
+            f"The table has {n} rows, but mixtures of {n_learners} learners need at least "
+            f"{2 * n_learners}: give more rows, or lower --learners."
         )
 
     # as many as are asked for, or at most a quarter of the rows
@@ -157,15 +157,18 @@ def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners:
 
     # which there have to be
     if budget > n:
-        msg = f"{budget} landmarks are asked for, but there are only {n} rows: "
+        msg = f"{budget} landmarks were asked for, but the table has only {n} rows: "
         raise UserError(f"{msg}lower --components or give more rows.")
     if mixtures and budget < n_learners:
-        raise UserError(f"{budget} landmarks cannot be split between {n_learners} learners.")
+        raise UserError(
+            f"{budget} landmarks are too few for {n_learners} learners: raise --components or "
+            "lower --learners."
+        )
     return budget
 
 
 def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
-    """Run every method with each seed; return what each cost and gave, smallest error first."""
+    """Run every method with each seed; return errors and costs, smallest error first."""
     seeds = range(task.seed, task.seed + task.repeats)
 
     def may_fail(_: str, error: Exception) -> bool:
@@ -178,7 +181,7 @@ def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
 
 
 def _make_round(task: Task, seed: int) -> Round:
-    """Return what measures each method with one seed."""
+    """Return a function for each method that measures it with one seed."""
     return {method: partial(_measure, task, method, seed) for method in task.methods}
 
 
@@ -196,7 +199,7 @@ def _measure(task: Task, method: str, seed: int) -> Measures:
 
 
 def find_pareto_front(outcomes: Sequence[Outcome]) -> set[str]:
-    """Return the methods to use that no other beats in error, time and entries together."""
+    """Return the methods that no other one beats in error, time and entries together."""
     usable = _leave_limit_out(outcomes)
     errors = [outcome.error for outcome in usable]
     seconds = [outcome.seconds for outcome in usable]
@@ -219,12 +222,12 @@ def _leave_limit_out(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
-    """Return a method, and why: smallest error, or as good as that in at most half the time."""
+    """Return a method, and why: the smallest error, or a tie in at most half the time."""
     usable = _leave_limit_out(outcomes)
     usable.sort(key=lambda outcome: (max(outcome.error, ROUNDING), outcome.seconds))
     best, *others = usable
     if not others:
-        return best.name, f"{best.name} alone was compared: its error is {_say(best.error)}."
+        return best.name, f"Only {best.name} was measured: its error is {_say(best.error)}."
     if usable[-1].error < ROUNDING:
         return _cannot_compare(usable)
 
@@ -234,32 +237,35 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     fastest = min(tied, key=_seconds_of)
     if fastest.seconds <= MUCH_FASTER * best.seconds:
         return fastest.name, (
-            f"Use {fastest.name}: its error {_say(fastest.error)} is about as small as the "
+            f"Use {fastest.name}: its error, {_say(fastest.error)}, is about as small as the "
             f"smallest ({_say(best.error)}, {best.name}), and it takes {fastest.seconds:.2g} s "
             f"instead of {best.seconds:.2g} s."
         )
 
     # the best, whether others come close or not
-    text = f"Use {best.name}: its error {_say(best.error)} is the smallest of {len(usable)} methods"
+    text = (
+        f"Use {best.name}: its error, {_say(best.error)}, is the smallest of {len(usable)} methods"
+    )
     most = max(CLOSE * best.error, ROUNDING)
     ties = [outcome.name for outcome in others if outcome.error <= most]
     if ties:
-        return best.name, f"{text}; {', '.join(ties)} came within 5 % of it, in no less time."
+        return best.name, f"{text}. {', '.join(ties)} came within 5 %, but took as long or longer."
 
     # how far it is ahead
     second = others[0]
-    text += f"; that of {second.name}, the next, is {_say(second.error)}"
+    text += f". The next is {second.name} with {_say(second.error)}"
     if second.seconds < MUCH_FASTER * best.seconds:
-        text += f", though in {second.seconds:.2g} s instead of {best.seconds:.2g} s"
+        text += f", in {second.seconds:.2g} s instead of {best.seconds:.2g} s"
     return best.name, f"{text}."
 
 
 def _cannot_compare(outcomes: Sequence[Outcome]) -> tuple[str, str]:
-    """Return the fastest method, and that rounding says nothing of the others."""
+    """Return the fastest method, and a sentence that all errors are rounding."""
     fastest = min(outcomes, key=_seconds_of)
     return fastest.name, (
-        "The methods cannot be compared: all errors are rounding, below 1e-10. Ask for fewer "
-        f"landmarks (--components) or a narrower kernel (--sigma). {fastest.name} is the fastest."
+        "The methods cannot be compared: all errors are at the rounding level, below 1e-10. Use "
+        "fewer landmarks (--components) or a narrower kernel (--sigma). "
+        f"{fastest.name} is the fastest."
     )
 
 
@@ -268,7 +274,7 @@ def _seconds_of(outcome: Outcome) -> float:
 
 
 def _say(error: float) -> str:
-    """Return an error as a sentence has it."""
+    """Format an error for a sentence."""
     if error < ROUNDING:
         return "below 1e-10 (rounding)"
     return f"{error:.3g}"
@@ -289,7 +295,7 @@ def make_page(
     commands: Mapping[str, str] | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> Page:
-    """Return the report of a comparison with so many landmarks."""
+    """Return the report of a comparison with this number of landmarks."""
     best, reason = recommend(outcomes)
     front = find_pareto_front(outcomes)
 
@@ -329,7 +335,7 @@ def make_page(
 
 
 def _as_record(outcome: Outcome, budget: int, on_front: bool) -> Record:
-    """Return what is kept of a method in ``comparison.csv``."""
+    """Return the record of a method for ``comparison.csv``."""
     return {
         "method": outcome.name,
         "family": find_family(outcome.name),

@@ -1,4 +1,4 @@
-"""Candidates that are measured in rounds, seeds or folds, and what each of them gave."""
+"""Measure candidates in rounds, which are seeds or folds, and collect the outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nysboost.numerics.arrays import Floats
 from nysboost.numerics.progress import current
 
 Measures: TypeAlias = dict[str, float]
-"""What one run of a candidate gave: its error, its seconds and others, by name."""
+"""The measurements of one run by name: error, seconds and others."""
 
 Round: TypeAlias = Mapping[str, Callable[[], Measures]]
 """What measures each candidate once, by name."""
@@ -20,7 +20,7 @@ Round: TypeAlias = Mapping[str, Callable[[], Measures]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a candidate gave: each measure in each round, and of one round the loss of each row."""
+    """The outcome of a candidate: each measure in each round, and the row losses of one round."""
 
     name: str
     measured: Mapping[str, Sequence[float]]
@@ -42,7 +42,7 @@ class Outcome:
 
     @property
     def standard_error(self) -> float:
-        """That of the mean error; NaN of one round."""
+        """The standard error of the mean error; NaN for a single round."""
         errors = np.asarray(self.measured["error"])
         if len(errors) == 1:
             return np.nan
@@ -63,8 +63,8 @@ def run_rounds(
 ) -> list[Outcome]:
     """Measure all candidates in one round before the next begins; smallest error first.
 
-    Ctrl-C keeps what was measured. A candidate that fails is left out of all rounds, if it
-    `may_fail`. Of both `note` gets a sentence.
+    Ctrl-C keeps the measurements so far. A candidate that fails is left out of all rounds if it
+    `may_fail`. In both cases, `note` receives a sentence.
     """
     found: dict[str, list[Measures]] = {}
     failed: set[str] = set()
@@ -92,19 +92,19 @@ def run_rounds(
         if not found:
             raise
         made = sum(map(len, found.values()))
-        note(f"Stopped by Ctrl-C: {made} of {work.total:g} fits were done, and they alone count.")
+        note(f"Stopped by Ctrl-C: the results are from {made} of {work.total:g} fits.")
 
     outcomes = [Outcome(name, _by_measure(runs)) for name, runs in found.items()]
     return sorted(outcomes, key=lambda outcome: outcome.error)
 
 
 def _say_failed(name: str, error: Exception) -> str:
-    """Return the note on a candidate that is left out."""
+    """Return the note about a candidate that is left out."""
     first_line, _, _ = str(error).partition("\n")
     said = first_line[:300].rstrip(". ")
     return f"{name} was left out, because it failed ({type(error).__name__}: {said})."
 
 
 def _by_measure(runs: Sequence[Measures]) -> dict[str, list[float]]:
-    """Return each measure of some runs, in their order."""
+    """Return the values of each measure over some runs, in order."""
     return {measure: [run[measure] for run in runs] for measure in runs[0]}

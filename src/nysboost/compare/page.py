@@ -1,4 +1,4 @@
-"""A report: one HTML file that needs nothing else, made of sentences, commands, charts, tables."""
+"""A report: one self-contained HTML file with sentences, commands, charts and tables."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from nysboost.rows.files import atomic_file
 from nysboost.user_error import ExistsError, UserError, import_optional
 
 LONG = 40
-"""Letters from which a cell is text that wraps."""
+"""A cell with more letters is text that wraps."""
 WIDE = 4
-"""Columns from which a table becomes a list on a phone, as one with long cells does."""
+"""A table with more columns, or with long cells, becomes a list on a phone."""
 PRINTED = 140
-"""Letters in a line of a table that is printed to a file."""
+"""Largest number of letters in a line of a table printed to a file."""
 PADDING = 2
-"""Spaces between columns that are printed."""
+"""Number of spaces between printed columns."""
 Record: TypeAlias = Mapping[str, object]
 """A row of a table by name: text, numbers and truth values."""
 
@@ -46,9 +46,9 @@ class TableOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Table:
-    """A table; `folded` tables open with a click, rows of a `marked` first cell are bold.
+    """A table. A `folded` table opens with a click, and rows with a `marked` first cell are bold.
 
-    `foot` is a last row, of totals; sorting a column leaves it in its place.
+    `foot` is a last row of totals, which stays in place when a column is sorted.
     """
 
     title: str
@@ -76,21 +76,21 @@ class Table:
 
     @property
     def all_rows(self) -> list[Sequence[str]]:
-        """All rows, the foot last."""
+        """All rows, including the foot."""
         if not self.foot:
             return list(self.rows)
         return [*self.rows, self.foot]
 
     @property
     def n_long(self) -> int:
-        """How many columns have a long cell: they share the width that long cells may claim."""
+        """The number of columns with a long cell, which share the width for long cells."""
         columns = zip(*self.all_rows, strict=True)
         longest = [max(map(len, cells)) for cells in columns]
         return sum(length > LONG for length in longest)
 
     @property
     def wide(self) -> bool:
-        """Whether it becomes a list on a phone."""
+        """Whether the table becomes a list on a phone."""
         return len(self.head) >= WIDE or self.n_long > 0
 
 
@@ -106,10 +106,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report: its outcome in plain words comes first.
+    """A whole report, which begins with its result in plain words.
 
-    `commands` map a sentence to a command; `records` are what a comparison measured, kept inside
-    the page as ``comparison.csv``; `files` lie beside it.
+    `commands` maps a sentence to a command. `records` are the measurements, which the page contains
+    as ``comparison.csv``. `files` are files in the same folder.
     """
 
     title: str
@@ -123,7 +123,7 @@ class Page:
 
 
 def render(page: Page, suffix: str = ".html") -> str:
-    """Return a page as HTML, where every text is escaped, or as Markdown (".md")."""
+    """Return a page as HTML, with all texts escaped, or as Markdown (".md")."""
     # the template; what it asks for and does not get is an error
     jinja2 = import_optional("jinja2")
     templates = jinja2.Environment(
@@ -159,7 +159,7 @@ def render(page: Page, suffix: str = ".html") -> str:
 
 
 def _describe_environment() -> dict[str, str]:
-    """Return the versions with which a page is written."""
+    """Return the versions of the software that writes a page."""
     environment = {"Python": platform.python_version()}
     for name in ("nysboost", "numpy", "scipy", "scikit-learn"):
         environment[name] = metadata.version(name)
@@ -172,7 +172,7 @@ def _as_base64(content: bytes) -> str:
 
 
 def _encode(text: str) -> bytes:
-    """Return text in UTF-8; what has no form there, as in names of files, is escaped."""
+    """Return text in UTF-8, with characters escaped that cannot be encoded."""
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -189,7 +189,7 @@ def write_csv(path: Path, records: Sequence[Record]) -> None:
 
 
 def _format_csv(records: Sequence[Record]) -> str:
-    """Return records as CSV, NaN as nothing; the last column has the version."""
+    """Return records as CSV, with empty cells for NaN; the last column is the version."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*records[0], "software"])
@@ -213,11 +213,11 @@ WRITTEN = (REPORT, EARLIER, RECORDS, *CHART_FILES)
 """Files of a report in its folder."""
 
 MAKER = SOFTWARE.partition(" ")[0].encode()
-"""What the files of a report of any version have in them."""
+"""Bytes that every file of a report contains, whatever the version."""
 
 
 def publish(page: Page, out: Path) -> None:
-    """Write a comparison as CSV, charts and a page; print what came of it and what to do next."""
+    """Write a comparison as CSV, charts and a page; print the result and what to do next."""
     # the outcome, and what kept it from being complete
     print_table(page.sections[0].tables[0])
     stopped = [note for note in page.notes if note.startswith("Stopped")]
@@ -248,7 +248,7 @@ def publish(page: Page, out: Path) -> None:
 
 
 def print_table(table: Table) -> None:
-    """Print a table; one that goes to a file is as wide as its cells, up to a limit."""
+    """Print a table; in a file, it is as wide as its cells, up to a limit."""
     import_optional("rich")
     from rich import box, console
     from rich import table as tables
@@ -285,9 +285,9 @@ def print_table(table: Table) -> None:
 
 
 def _choose_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return widths of columns of texts whose sum is at most `room`.
+    """Return column widths whose sum is at most `room`.
 
-    Columns of several words wrap first; words and numbers are broken if nothing else helps.
+    Columns with several words wrap first; words and numbers are broken only if necessary.
     """
     widths = np.array([max(map(len, texts)) for texts in columns])
     least = np.array([_longest_word(texts) for texts in columns])
@@ -301,7 +301,7 @@ def _choose_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
 
 
 def _longest_word(texts: Sequence[str]) -> int:
-    """Return the length of the longest word; a shape such as 400 × 30 is one."""
+    """Return the length of the longest word; a shape such as 400 × 30 is one word."""
     lengths = [1]
     for text in texts:
         words = text.replace(" × ", "_×_").split()
@@ -312,9 +312,9 @@ def _longest_word(texts: Sequence[str]) -> int:
 def make_writable(
     folder: Path, names: Sequence[str] = WRITTEN, inputs: Sequence[Path] = ()
 ) -> None:
-    """Make a folder for a report, and check that files of these names can be written to it.
+    """Create a folder for a report, and check that files with these names can be written.
 
-    They replace those of earlier reports, but neither an input nor a file of anything else.
+    They may replace files of earlier reports, but neither an input nor other files.
     """
     # a folder in which a file can be made
     try:
@@ -334,17 +334,17 @@ def make_writable(
             msg = f"{path} is an input and would be replaced by the report: give another folder."
             raise ExistsError(msg)
         if not _is_of_a_report(path):
-            msg = f"{path} is no file of a report and would be replaced: give another folder."
+            msg = f"{path} is not part of a report and would be replaced: give another folder."
             raise ExistsError(msg)
 
 
 def _is_of_a_report(path: Path) -> bool:
-    """Whether a file names this library as its maker, as all files of a report do."""
+    """Whether a file names this library, as all files of a report do."""
     return path.is_file() and MAKER in path.read_bytes()
 
 
 def _format_cell(value: object) -> str:
-    """Return a text as it is, a star for what is true, a count in full, or a number."""
+    """Format a cell: text unchanged, a star for True, a count in full, or a number."""
     # truth values are whole numbers, too
     if value is True:
         return "★"
@@ -359,7 +359,7 @@ def _format_cell(value: object) -> str:
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """Return a number with so many digits, thousands apart, or a dash."""
+    """Format a number with this many digits and thousands separators, or a dash for NaN."""
     if not np.isfinite(value):
         return "–"
     rounded = float(f"{value:.{digits}g}")

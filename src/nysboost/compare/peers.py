@@ -1,4 +1,4 @@
-"""The learners that ours are compared with, each near its defaults and with its own categories."""
+"""The learners to compare with, near their defaults and with native support for categories."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ LINEAR = "linear model"
 CONSTANT = "constant"
 PROCESS = "exact Gaussian process"
 PROCESS_ROWS = 1000
-"""Rows up to which an exact Gaussian process is compared: its time grows with n³."""
+"""Largest number of rows for an exact Gaussian process, whose time grows with n³."""
 FEW_ROWS = 10_000
-"""Rows below which LightGBM has one thread, as its manual advises: several wait for each other."""
+"""With fewer rows, LightGBM uses one thread, as its manual recommends."""
 MOST_CATEGORIES = 50
-"""Columns that one category becomes; rarer values share one of them."""
+"""Largest number of one-hot columns of a category; rarer values share one."""
 MOST_VALUES = 255
-"""Values of a category from which scikit-learn's trees do not take it as one."""
+"""Scikit-learn's trees do not accept categories with this many values."""
 LANDMARKS = 256
-"""Of scikit-learn's Nystroem."""
+"""Number of landmarks of scikit-learn's Nystroem."""
 
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """Training and test rows as numbers, with categories as integers, NaN where one is missing."""
+    """Training and test rows as numbers: categories are integers, missing ones NaN."""
 
     train: Floats
     test: Floats
@@ -56,7 +56,7 @@ class CodedRows:
 
     @classmethod
     def of(cls, train: Table, test: Table) -> CodedRows:
-        """Code a table to train on and one to test on; the first decides what each column is."""
+        """Code a training and a test table; the training table decides the kind of each column."""
         schema = Schema.of(train, ids="drop")
         used = [column for column in schema.columns if column.used]
         categories = [i for i, column in enumerate(used) if column.kind == "category"]
@@ -66,7 +66,7 @@ class CodedRows:
         return cls(X_train, X_test, categories)
 
     def scaler(self) -> Learner:
-        """Return what makes one-hot codes of categories, and fills and standardises numbers."""
+        """Return a transformer that one-hot encodes categories and standardises numbers."""
         one_hot = OneHotEncoder(
             sparse_output=False,
             handle_unknown="infrequent_if_exist",
@@ -77,7 +77,7 @@ class CodedRows:
 
 
 def _code(table: Table, schema: Schema, categories: list[int]) -> Floats:
-    """Return the columns of a table that are used, with NaN for unknown categories."""
+    """Return the used columns of a table as numbers, with NaN for unknown categories."""
     # columns that are not used have no rows
     columns = [column for column in schema.read(table) if len(column) > 0]
     coded = np.column_stack(columns).astype(np.float64)
@@ -89,7 +89,7 @@ def _code(table: Table, schema: Schema, categories: list[int]) -> Floats:
 
 
 def make_simple_peers(rows: CodedRows, classify: bool) -> dict[str, Learner]:
-    """Return what every learner should be better than: a constant and a linear model."""
+    """Return the baselines: a constant and a linear model."""
     constant: Learner = DummyRegressor()
     if classify:
         constant = DummyClassifier(strategy="prior")
@@ -98,7 +98,7 @@ def make_simple_peers(rows: CodedRows, classify: bool) -> dict[str, Learner]:
 
 
 def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Learner]:
-    """Return learners to compare with; those of other libraries only where they are installed."""
+    """Return learners to compare with; those of other libraries only if they are installed."""
     found = make_simple_peers(rows, classify)
 
     # of scikit-learn
@@ -125,7 +125,7 @@ def _make_linear(classify: bool) -> Learner:
 
 
 def _make_trees(rows: CodedRows, classify: bool, seed: int) -> Learner:
-    """Return scikit-learn's gradient boosting, which takes categories of less than 255 values."""
+    """Return scikit-learn's gradient boosting, which accepts categories with up to 254 values."""
     few = []
     for j in rows.categories:
         values = np.unique(rows.train[:, j])
@@ -173,7 +173,7 @@ def _make_catboost(rows: CodedRows, classify: bool, seed: int) -> Learner:
 
 
 def _make_process(rows: CodedRows, classify: bool) -> Learner:
-    """Return an exact Gaussian process, for regression with a scale for each feature."""
+    """Return an exact Gaussian process; for regression, it has a length scale per feature."""
     if classify:
         process = GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
         return make_pipeline(rows.scaler(), process)
@@ -187,7 +187,7 @@ def _make_process(rows: CodedRows, classify: bool) -> Learner:
 
 
 def _as_objects(X: Floats, categories: Sequence[int]) -> NDArray[np.object_]:
-    """Return an array in which categories are integers, as CatBoost asks for."""
+    """Return an object array in which categories are integers, as CatBoost needs."""
     found = X.astype(object)
     numbers = np.nan_to_num(X[:, categories], nan=-1)
     found[:, categories] = numbers.astype(np.int64)

@@ -207,8 +207,8 @@ class BaseNystroem(
         c = len(self._transform.landmarks)
         if rows.n_features not in (n, c):
             raise ValueError(
-                f"X has {rows.n_features} columns; kernel values against all {n} training rows "
-                f"or against the {c} landmarks are expected."
+                f"X has {rows.n_features} columns, but it should hold kernel values with all {n} "
+                f"training rows, or with the {c} landmarks."
             )
         return rows
 

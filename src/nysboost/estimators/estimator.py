@@ -82,7 +82,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             names = ", ".join(f"kernel__{name}" for name in changed)
             raise ValueError(
                 f"{names} is a parameter of a kernel object, but kernel="
-                f"{self.kernel!r} was given: pass one, as kernel=nysboost.Gaussian()."
+                f"{self.kernel!r} was given: pass an object, such as kernel=nysboost.Gaussian()."
             )
 
         known = self.kernel.get_params()

@@ -26,7 +26,7 @@ TINY = float(np.finfo(float).tiny)
 
 def _learns_pre_images(pca: KernelPCA) -> bool:
     if not pca.fit_inverse_transform:
-        msg = "KernelPCA learns pre-images with fit_inverse_transform=True: set it and fit again."
+        msg = "inverse_transform needs fit_inverse_transform=True: set it and fit again."
         raise AttributeError(msg)
     return True
 

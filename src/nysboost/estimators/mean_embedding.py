@@ -241,7 +241,7 @@ def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[Sample, Sample]:
     x: Sample = check_array(to_table(X), **checks)
     y: Sample = check_array(to_table(Y, name="Y"), **checks)
     if x.shape[1] != y.shape[1]:
-        msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
+        msg = f"X has {x.shape[1]} features, but Y has {y.shape[1]}: give both the same features."
         raise ValueError(msg)
     return x, y
 

@@ -279,7 +279,8 @@ class BoostedNystroem(_Mixture):
 
         # a kernel is what scikit-learn's Nystroem has as its first parameter
         if variant in KERNELS:
-            raise ValueError(f"{variant!r} is a kernel, no boosting variant: kernel={variant!r}.")
+            msg = f"{variant!r} is a kernel, not a boosting variant: pass kernel={variant!r}."
+            raise ValueError(msg)
         raise ValueError(unknown("boosting variant", variant, known))
 
 

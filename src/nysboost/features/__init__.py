@@ -1,1 +1,1 @@
-"""Passes over rows: blocks that fit cache and memory, feature maps, errors."""
+"""Feature maps, passes over rows in blocks that fit cache and memory, and errors."""

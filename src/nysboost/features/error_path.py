@@ -11,17 +11,17 @@ from nysboost.features.factor import Factor, Tile
 from nysboost.numerics.arrays import Floats, floats_on_host, slices
 
 PART = 32
-"""Rows of a tile whose values are held for all learners at once, 1 MB for each."""
+"""Rows of a tile that are evaluated for all learners at once, 1 MB for each learner."""
 
 
 def mixture_errors(factor: Factor, ranks: Sequence[int], weights: Sequence[Floats]) -> Floats:
-    """Return ‖G − Σ_i w_i F_i F_iᵀ‖_F / ‖G‖_F for each w, which weighs the first len(w) learners.
+    """Return ‖G − Σ_i w_i F_i F_iᵀ‖_F / ‖G‖_F for each w, the weights of the first len(w) learners.
 
     `factor` has the learners' features side by side, `ranks` their numbers of columns.
 
-    With E_i = G − F_i F_iᵀ the residual is (1 − Σ w_i) G + Σ w_i E_i, and its norm is known from
-    the inner products of G, E_1, …, E_p. These are small already, so that little cancels: errors
-    far below those of the learners alone, by 1e-6 or less, are rounding.
+    With E_i = G − F_i F_iᵀ the residual is (1 − Σ w_i) G + Σ w_i E_i. Its norm follows from the
+    inner products of G, E_1, …, E_p. These are already small, so little cancels. Errors below 1e-6
+    times those of single learners are rounding.
     """
     # inner products of G, E_1, …, E_p
     factor.keep()

@@ -1,4 +1,4 @@
-"""F = k(X, Z) N on all rows: kept where it fits, else computed when asked for."""
+"""F = k(X, Z) N on all rows: kept if it fits in memory, else computed when needed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from nysboost.rows.rows import ArrayRows, Rows
 R = TypeVar("R")
 
 TileFunction: TypeAlias = Callable[[Shared, "Tile"], Floats]
-"""(shared, tile) ↦ numbers that are added up over the tiles."""
+"""(shared, tile) ↦ numbers that are summed over the tiles."""
 
 BLOCK_BYTES = 2**25  # a block of features of this size is factorised at full speed
 
@@ -43,7 +43,7 @@ class Factor:
     Parameters
     ----------
     gram : Gram
-        The matrix that is approximated. It counts kernel values, and has the budget of passes.
+        The approximated matrix. It counts kernel values, and holds the budget of passes.
     transform : FeatureMap
         The map x ↦ k(x, Z) N.
     weights : array of shape (K,) or None
@@ -51,7 +51,7 @@ class Factor:
     rows : Rows or None
         The n points; None is those of the Gram.
     F : array of shape (n, K) or None
-        F itself where it is known. It is in `kept`, as soon as a pass has kept it.
+        F, if it is already known. It is in `kept` once a pass has kept it.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Factor:
     # F itself
 
     def fits(self, n: int) -> bool:
-        """Whether the features of n rows may be kept: in half of the working memory."""
+        """Whether the features of n rows fit in half of the working memory."""
         row_bytes = self.transform.rank * self.gram.dtype.itemsize
         return bool(n * row_bytes <= self.gram.budget.bytes // 2)
 
@@ -106,7 +106,7 @@ class Factor:
         return take(self.kept, rows)
 
     def only(self, rows: Indices) -> Factor:
-        """Return the factor of some rows, kept where it fits."""
+        """Return the factor of some rows, kept if it fits."""
         selected = self.rows.only(rows)
         F = None
         if self.kept is not None or self._may_keep(selected):
@@ -167,13 +167,13 @@ class Factor:
 
     @property
     def _pass_rows(self) -> Rows:
-        """The rows of a pass: those of F where it is kept, else those of X."""
+        """The rows of a pass: those of F if it is kept, else those of X."""
         if self.kept is None:
             return self.rows
         return ArrayRows(self.kept)
 
     def _task(self, function: BlockFunction, shared: Shared, result_bytes: int = 0) -> Task:
-        """Return what is done to a block of these rows."""
+        """Return the task for a block of these rows."""
         name = function.__name__.strip("_")
         budget = self.gram.budget
 
@@ -223,7 +223,7 @@ class Factor:
     def positive_part(self, row_cap: int | None) -> tuple[Floats, float]:
         """Return a rotation T with F T (F T)ᵀ the positive semidefinite part of F S Fᵀ.
 
-        `row_cap` rows take part, or all. The second value is the negative eigenvalues' share.
+        It uses `row_cap` rows, or all. The second value is the share of the negative eigenvalues.
         """
         # all rows, or some of them, spread evenly
         n, K = self.shape
@@ -267,7 +267,7 @@ def _times(T: Array, F: Array) -> Array:
 
 
 def _beside(F: Array, V: Array) -> Array:
-    """Return F where V is: on the host, if V is there."""
+    """Return F on the device of V, or on the host if V is there."""
     if isinstance(V, np.ndarray):
         return to_host(F)
     return F
@@ -292,7 +292,7 @@ def _factorise(_: None, F: Array) -> Floats:
 
 
 def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
-    """Return (C W⁺ Cᵀ)_k, the best of rank k (Tropp, Yurtsever, Udell and Cevher 2017).
+    """Return (C W⁺ Cᵀ)_k, its best approximation of rank k (Tropp et al. 2017).
 
     With F = C P = Q R and the leading right singular vectors V_k of R, the projection is P V_k.
     """
@@ -303,7 +303,7 @@ def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
 
 
 def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
-    """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
+    """Return |k(x, x) − k(x, Z) M k(Z, x)| (n,) in float64 on the host; rounding is zero."""
     diagonal = gram.host_diag()
     approximated = Factor(gram, learner).squared_norms()
     missing = np.abs(diagonal - approximated)
@@ -341,7 +341,7 @@ class Tile:
 class TilePass(PairTask):
     """A pass over all tiles of G, whose result is function(shared, tile).
 
-    `gram` has no rows; the transform is None where features come with the rows.
+    `gram` has no rows. The transform is None if features come with the rows.
     """
 
     function: TileFunction

@@ -39,7 +39,7 @@ from nysboost.rows.recognise import make_stream
 from nysboost.rows.rows import ArrayRows, RowStream
 
 Encoder: TypeAlias = Callable[[TableLike], TableLike]
-"""What makes numbers of a table of the user's, and leaves numbers as they are."""
+"""A function that converts the user's tables to numbers."""
 
 
 # N: dense, triangular, or a block for each learner
@@ -69,7 +69,7 @@ Projection: TypeAlias = Array | BlockDiagonal | None
 
 
 def diagonal_blocks(N: Projection) -> tuple[Array, ...]:
-    """Return the blocks on the diagonal of N: none of the identity, which is None."""
+    """Return the diagonal blocks of N; the identity, given as None, has none."""
     if N is None:
         return ()
     if isinstance(N, BlockDiagonal):
@@ -78,7 +78,7 @@ def diagonal_blocks(N: Projection) -> tuple[Array, ...]:
 
 
 def make_triangular(N: Array) -> Array:
-    """Return R of N = R Q, upper triangular, with R Rᵀ = N Nᵀ: features of the same K̂, for less."""
+    """Return the triangular R of N = R Q, with R Rᵀ = N Nᵀ: cheaper features of the same K̂."""
     if N.shape[1] <= PANEL:
         return N
     on_host = floats_on_host(N)
@@ -90,7 +90,7 @@ def make_triangular(N: Array) -> Array:
 
 
 class PreparedMap(NamedTuple):
-    """x ↦ k(x, Z) and C ↦ C N for rows of one form; the product is None for N = I."""
+    """x ↦ k(x, Z) and C ↦ C N for rows of one form; for N = I, the product is None."""
 
     evaluate: Evaluator
     product: Product | None
@@ -98,7 +98,7 @@ class PreparedMap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """x ↦ k(x, Z) N, of which K̂(x, y) = ⟨k(x, Z) N, k(y, Z) N⟩ is the approximation.
+    """The map x ↦ k(x, Z) N, with the approximation K̂(x, y) = ⟨k(x, Z) N, k(y, Z) N⟩.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class FeatureMap:
 
     @classmethod
     def of(cls, kernel: Kernel, Z: Array, N: Array | None = None) -> FeatureMap:
-        """Return the map of a kernel with landmarks Z; N is L⁻ᵀ of k(Z, Z) unless given."""
+        """Return the map of a kernel with landmarks Z; by default N is L⁻ᵀ with k(Z, Z) = L Lᵀ."""
         landmarks = Landmarks(None, Z)
         if N is not None:
             return cls(kernel, landmarks, N)
@@ -138,7 +138,7 @@ class FeatureMap:
 
     @property
     def projection_size(self) -> int:
-        """Numbers of N, without the zeros beside its blocks."""
+        """Number of entries of N, without the zeros outside its blocks."""
         blocks = diagonal_blocks(self.projection)
         return sum(math.prod(P.shape) for P in blocks)
 
@@ -165,7 +165,7 @@ class FeatureMap:
     # Other maps
 
     def lift(self, sample: Sample) -> FeatureMap:
-        """Return a map on columns of a sample as one on columns of the whole matrix."""
+        """Turn a map on columns of a sample into a map on columns of the whole matrix."""
         landmarks = sample.lift_to_rows(self.landmarks)
 
         # a kernel that picks columns picks those of the whole matrix
@@ -175,7 +175,7 @@ class FeatureMap:
         return FeatureMap(kernel, landmarks, self.projection)
 
     def round_to(self, eps: float) -> FeatureMap:
-        """Return the map for values of lower precision, without features below its rounding."""
+        """Return the map in a lower precision, without features below its rounding level."""
         N = self.normalization
         if eps <= epsilon(N):
             return self
@@ -208,7 +208,7 @@ class FeatureMap:
         if self.landmarks.points is not None:
             d = self.landmarks.points.shape[1]
             if rows.n_features != d:
-                msg = f"X makes {rows.n_features} columns of numbers, but the fit {d}."
+                msg = f"X has {rows.n_features} columns of numbers, but the fit had {d}."
                 raise ValueError(msg)
         return self.write(rows)
 
@@ -227,7 +227,7 @@ class FeatureMap:
         return rows.map(task, self.rank, out=out)
 
     def prepare(self, template: Array) -> PreparedMap:
-        """Return the map for rows like `template`, prepared once for NumPy's."""
+        """Return the map prepared for rows like `template`; for NumPy arrays, this is cached."""
         # dtype and width say all of NumPy's rows, but not of others
         if type(template) is not np.ndarray:
             return self._prepare(template)
@@ -259,7 +259,7 @@ class FeatureMap:
 
 @dataclass(frozen=True, eq=False)
 class EncodedMap(FeatureMap):
-    """A feature map behind an encoder, which makes numbers of the rows of a table."""
+    """A feature map after an encoder, which converts the rows of a table to numbers."""
 
     encoder: Encoder = field(kw_only=True)
 
@@ -269,7 +269,7 @@ class EncodedMap(FeatureMap):
 
 
 def features_of(gram: Gram, transform: FeatureMap, rows: Selection | None = None) -> Array:
-    """Return a map's features F at rows of a Gram, all if None, shape (len(rows), r)."""
+    """Return the features F of some rows of a Gram, or of all rows, shape (len(rows), r)."""
     if rows is None:
         rows = slice(None)
     X = gram.take(rows, transform.landmarks)
@@ -277,7 +277,7 @@ def features_of(gram: Gram, transform: FeatureMap, rows: Selection | None = None
 
 
 def features_of_block(gram: Gram, transform: FeatureMap, X: Array) -> Array:
-    """Return a map's features at rows X in memory, as the Gram counts and budgets them."""
+    """Return the features of rows X in memory, within the Gram's budget and counted by it."""
     rows = ArrayRows(X)
     return transform.write(rows, budget=gram.budget, counter=gram.counter)
 
@@ -315,8 +315,8 @@ def fit_learner(
 def _inverse_root(W: Array, rank: int, eps: float) -> Array:
     """Return U_k Λ_k^(−1/2) of W = U Λ Uᵀ, in float64, without eigenvalues at the rounding level.
 
-    Rounding errors of the entries do not add up with m, so the cut-off does not grow either: eps·m
-    would cut eigenvalues that float32 still knows.
+    Rounding errors of the entries do not add up with m, so the cut-off does not grow with m: eps·m
+    would discard eigenvalues that float32 still resolves.
     """
     xp = namespace(W)
     symmetric = (W + W.T) / 2
@@ -337,7 +337,7 @@ def _inverse_root(W: Array, rank: int, eps: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Σ_i w_i K_i: p learners and their weights, of shape (p,), negative ones under ridge too."""
+    """Σ_i w_i K_i: p learners and their weights, shape (p,), which may be negative."""
 
     learners: tuple[FeatureMap, ...]
     weights: Floats

@@ -38,8 +38,8 @@ BLOCKS_OF_FEATURES = 4  # times a cache, where features are multiplied: 32 MB ru
 class FeatureTask(Task):
     """A pass that computes the features F of each block of rows.
 
-    Its result is F, if it is `in_place`, or what it makes of each block, of `result_bytes`. Kernel
-    values are counted in `counter`; with `double` they are evaluated in float64.
+    Its result is F, if it is `in_place`, or what it makes of each block, of `result_bytes`.
+    `counter` counts the kernel values. With `double`, they are evaluated in float64.
     """
 
     transform: FeatureMap
@@ -51,7 +51,7 @@ class FeatureTask(Task):
     finite = True
 
     def features(self, template: Array) -> BlockFeatures:
-        """Return x ↦ F for blocks like `template`, with the landmarks and N where the rows are."""
+        """Return x ↦ F for blocks like `template`, with landmarks and N on their device."""
         if self.double:
             template = in_float64(template)
         transform = self.transform
@@ -129,7 +129,7 @@ class WriteFeatures(FeatureTask):
         return self.features(template)
 
     def fuse(self, template: Array, n: int) -> FusedPass | None:
-        """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
+        """Return the map as one GPU kernel, if PyTorch and Triton support it."""
         is_on_gpu = getattr(template, "is_cuda", False)
         if n < FUSED_ROWS or not is_on_gpu:
             return None
@@ -167,13 +167,13 @@ class FeaturePass(FeatureTask):
 # Multiplication with N: dense, triangular, or a block for each learner
 
 PANEL = 128
-"""Columns of a triangular N that are multiplied at a time, without the zeros below them: 2/3 of the
-time of a whole product."""
+"""Columns of a triangular N that are multiplied together, without the zeros below them: 2/3 of the
+time of a full product."""
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A part P of N that is not zero, and where it stands: N[rows, columns] = P."""
+    """A nonzero part P of N, and its position: N[rows, columns] = P."""
 
     rows: slice
     columns: slice
@@ -182,7 +182,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """C ↦ C N, for an N with zeros outside its pieces."""
+    """C ↦ C N for a matrix N that is zero outside its pieces."""
 
     pieces: tuple[Piece, ...]
     width: int
@@ -203,7 +203,7 @@ class Product:
 
 
 def make_product(blocks: Sequence[Array], template: Array) -> Product:
-    """Return C ↦ C N for an N with these blocks on its diagonal, brought where the rows are."""
+    """Return C ↦ C N for N with these diagonal blocks, moved to the device of the rows."""
     # blocks stand below and beside each other, the panels of a block beside each other
     pieces = []
     row = 0
@@ -220,7 +220,7 @@ def make_product(blocks: Sequence[Array], template: Array) -> Product:
 
 
 def _panels(P: Array) -> list[Array]:
-    """Return a projection as panels of columns where it is upper triangular, else in one piece.
+    """Return an upper triangular projection as panels of columns, any other as one piece.
 
     Of an (m, k) matrix the last k rows are a triangle.
     """
@@ -245,9 +245,9 @@ def _panels(P: Array) -> list[Array]:
 
 
 class Scratch:
-    """Memory for a block of so many columns, the same in each call of a thread.
+    """Memory for a block with this many columns, reused by each thread.
 
-    Without it Dask's workers take a third more time.
+    Without it, Dask workers take a third more time.
     """
 
     def __init__(self, columns: int, template: Array) -> None:
@@ -282,7 +282,7 @@ class BlockFeatures:
     def __call__(self, X: Array, out: Array | None = None) -> Array:
         """Return the features of a block, shape (b, r), in `out` if it is given.
 
-        Without `out` they are in memory that the thread's next block is written to.
+        Without `out`, the result is in memory that the next block of the thread overwrites.
         """
         if self.double:
             X = in_float64(X)
@@ -317,7 +317,7 @@ class BlockResult:
 
 @dataclass(frozen=True, eq=False)
 class FusedPass:
-    """A GPU's fused map, whose values are counted."""
+    """A fused map on a GPU, with counted values."""
 
     fused: FusedMap
     counter: EntryCounter | None

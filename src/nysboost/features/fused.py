@@ -7,7 +7,7 @@ factors with float32 sums, or three of them: a factor a is split into a₁ + a�
 and ab ≈ a₁b₁ + a₁b₂ + a₂b₁ has the accuracy of a float32 product at three sixteenths of its cost.
 Powers of two keep all factors within the range of float16.
 
-This module needs Triton and is imported where rows lie on a CUDA device only.
+This module needs Triton, and is imported only if rows are on a CUDA device.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -29,17 +29,17 @@ Tensor: TypeAlias = Any
 
 LOG2E = float(np.log2(np.e))
 LARGEST_D = 128
-"""Features beyond which a tile of rows no longer stays in registers and shared memory."""
+"""Largest number of features for which a tile of rows fits in registers and shared memory."""
 
 POINT_BITS = 8
 VALUE_BITS = 15
 """Points are multiplied by 2⁸ and kernel values by 2¹⁵; both stay below float16's 65,504."""
 
 BLOCK = 2**20
-"""Rows in one launch, and those that a metric maps at a time."""
+"""Rows of one launch, and rows that a metric maps at once."""
 
 LARGEST_POINT = 200.0
-"""Coordinates of prepared landmarks beyond which 2⁸ times them leaves float16."""
+"""Largest coordinate of prepared landmarks: 2⁸ times a larger one overflows float16."""
 
 
 @triton.jit
@@ -188,7 +188,7 @@ def _store(out, out_stride, F, rows, columns, inside, unscale, r):
 
 
 class TileShape(NamedTuple):
-    """The shape of a tile, its warps and stages of loads, and the parts in which F is added up."""
+    """The shape of a tile, its warps and load stages, and the parts in which F is summed."""
 
     rows: int
     features: int
@@ -205,7 +205,8 @@ TILES = {3: TileShape(128, 256, 64, 8, 2, 4), 1: TileShape(128, 256, 64, 8, 2, 1
 class FusedMap:
     """x ↦ k(x, Z) N for float32 rows on one CUDA device, with Z (c, d) and N (c, r).
 
-    A matrix product is 3 products, or 1, of float16 factors; `tile` None is the one of `TILES`.
+    A matrix product consists of 3 products, or 1, of float16 factors. A `tile` of None is taken
+    from `TILES`.
     """
 
     def __init__(
@@ -250,7 +251,7 @@ class FusedMap:
         self.Z1, self.Z2 = _halves(self.Z * 2.0**POINT_BITS)
 
     def _split_projection(self, N: Tensor) -> None:
-        """Prepare N as two float16 arrays, each column times a power of two."""
+        """Prepare N as two float16 arrays, with each column multiplied by a power of two."""
         tile = self.tile
 
         # by which the largest entry of a column is just below 2¹⁵
@@ -267,7 +268,7 @@ class FusedMap:
 
     @property
     def in_range(self) -> bool:
-        """Whether float16 holds the landmarks, and registers a tile of rows."""
+        """Whether the landmarks fit in float16, and a tile of rows in registers."""
         largest = self.Z.abs().max()
         return self.Z.shape[0] <= LARGEST_D and bool(largest <= LARGEST_POINT)
 
@@ -312,7 +313,7 @@ class FusedMap:
 
 
 def fused_map(kernel: Kernel, Z: Tensor, N: Tensor) -> FusedMap | None:
-    """Return x ↦ k(x, Z) N as one GPU kernel, where there is one for this kernel and Z.
+    """Return x ↦ k(x, Z) N as one GPU kernel, if this kernel and Z are supported.
 
     PyTorch's `set_float32_matmul_precision` "highest" is three products, "high" and "medium" one.
     """
@@ -333,7 +334,7 @@ def fused_map(kernel: Kernel, Z: Tensor, N: Tensor) -> FusedMap | None:
 
 
 def _pad(A: Tensor, rows: int, columns: int) -> Tensor:
-    """Return A with zeros up to multiples of so many rows and columns, contiguous."""
+    """Return a contiguous A, padded with zeros to multiples of these sizes."""
     below = -A.shape[0] % rows
     beside = -A.shape[1] % columns
     padded = torch.nn.functional.pad(A, (0, beside, 0, below))
@@ -348,7 +349,7 @@ def _halves(A: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _ranges(N: Tensor, tile: TileShape) -> tuple[Tensor, Tensor]:
-    """Return for each tile of features where its landmarks begin and end: N may have zeros."""
+    """Return the first and last landmark of each tile of features, because N may have zeros."""
     n_tiles = N.shape[1] // tile.features
     blocks = N.reshape(-1, tile.landmarks, n_tiles, tile.features)
     used = (blocks != 0).any(3).any(1).int()

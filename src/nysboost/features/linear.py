@@ -62,7 +62,7 @@ class Moments:
         return self._merge(operator.sub, other)
 
     def _merge(self, operation: Callable[[Array, Array], Array], other: Moments) -> Moments:
-        """Return the moments that an operation makes of each pair of sums."""
+        """Apply an operation to each pair of sums."""
         merged = {}
         for field in fields(self):
             own = getattr(self, field.name)
@@ -125,7 +125,7 @@ class LinearPredictor:
 
     @cached_property
     def weighted_map(self) -> FeatureMap:
-        """The map x ↦ F w, made once."""
+        """The map x ↦ F w, computed once."""
         return self.features.times(self.w)
 
     @property
@@ -156,8 +156,9 @@ class LinearPredictor:
 class LinearModel(LinearPredictor):
     """y ≈ μ + F w with w = (FᵀF + γI)⁻¹ Fᵀ(y − μ): the mean of a Gaussian process.
 
-    `moments` are of all rows seen, `noise` is s² (t,), `doubt` the γ of the variances, with which
-    the kernel's amplitude s²/γ is the variance of y, and root R has R Rᵀ = (FᵀF + doubt · I)⁻¹.
+    `moments` are those of all rows seen, and `noise` is s² (t,). `doubt` is the γ of the variances,
+    for which the amplitude s²/γ of the kernel is the variance of y. `root` is R with R Rᵀ = (FᵀF +
+    doubt · I)⁻¹.
     """
 
     gamma: float
@@ -168,7 +169,7 @@ class LinearModel(LinearPredictor):
 
     @classmethod
     def fit(cls, features: FeatureMap, moments: Moments, gamma: float) -> LinearModel:
-        """Return the model that the moments determine."""
+        """Fit the model to the moments."""
         xp = namespace(moments.FF)
         mean = moments.mean
 
@@ -204,11 +205,11 @@ class LinearModel(LinearPredictor):
         )
 
     def spread(self, F: Array, *, seen: bool = False) -> Array:
-        """Return the variance of an observation at rows with features F, over s², shape (n,).
+        """Return the variance of an observation at rows with features F, divided by s², (n,).
 
         It is 1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for the part
-        of the prior that no landmark explains; here γ is `doubt`. For rows that were `seen` in
-        training the weights are those without them.
+        of the prior that no landmark explains. Here γ is `doubt`. For rows that were `seen` in
+        training, the weights are those of a fit without them.
         """
         # f(FᵀF + γI)⁻¹fᵀ
         xp = namespace(F)
@@ -224,10 +225,11 @@ class LinearModel(LinearPredictor):
         return 1 + known + unknown / self.doubt
 
     def outlying(self, F: Array, beyond: float) -> Array:
-        """Return how far beyond all rows seen a row with features F is, from 0 to 1, shape (n,).
+        """Return how far each row with features F is from all training rows, 0 to 1, shape (n,).
 
-        With u the share of the prior variance that the rows leave at x, and s `beyond` times its
-        mean over them, it is (u − s)/(1 − s): 0 among these rows, 1 far from all, also between.
+        Let u be the share of the prior variance that remains at x, and s its mean over the training
+        rows times `beyond`. The result is (u − s)/(1 − s), clipped: 0 among the training rows, and
+        1 far from all.
         """
         xp = namespace(F)
         height = _height(self.features)
@@ -252,7 +254,7 @@ class LinearModel(LinearPredictor):
 
 
 def _height(features: FeatureMap) -> float:
-    """Return k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
+    """Return k(x, x), a constant: 1, or more for an ANOVA kernel."""
     one_point = features.landmarks.Z[:1, :]
     diagonal = features.kernel.diag(one_point)
     return float(diagonal[0])

@@ -96,10 +96,10 @@ class LowRankMatrix(LinearOperator):
         return low_rank + self.shift * unit
 
     def __matmul__(self, V: TableLike) -> Array:
-        """Return K̂ V, in the array namespace of V where that is the data's own."""
+        """Return K̂ V, in the array namespace of V if that is the namespace of the data."""
         shape = getattr(V, "shape", ())
         if shape and shape[0] != self.shape[1]:
-            msg = f"K̂ has {self.shape[1]} columns, and an array of shape {shape} does not fit them."
+            msg = f"K̂ has {self.shape[1]} columns, so it cannot multiply an array of shape {shape}."
             raise ValueError(msg)
 
         # of NumPy's arrays SciPy checks the rest
@@ -130,15 +130,15 @@ class LowRankMatrix(LinearOperator):
     _transpose = _adjoint
 
     def eigh(self, k: int | None = None) -> tuple[Array, Array]:
-        """Return the k largest eigenvalues of K̂, in falling order, and their eigenvectors.
+        """Return the k largest eigenvalues of K̂, in decreasing order, and their eigenvectors.
 
-        They are those on the range of F: on all that is orthogonal to it K̂ is `shift` times the
+        They belong to the range of F. On its orthogonal complement, K̂ is `shift` times the
         identity.
 
         Parameters
         ----------
         k : int or None
-            How many; None is all that are not zero.
+            Number of eigenvalues; None returns all that are not zero.
 
         Returns
         -------
@@ -157,22 +157,21 @@ class LowRankMatrix(LinearOperator):
     def solve(self, b: TableLike, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
 
-        The solution is refined until its residual falls no further, which takes it as far as
-        floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would. That of
-        a Dask array is refined on the workers, and lazy.
+        The solution is refined until its residual falls no further, to about eps·‖K̂‖ / alpha, like
+        a dense factorisation. For a Dask array, the result is lazy and is refined on the workers.
 
         Parameters
         ----------
         b : array of shape (n,) or (n, q)
             Right-hand sides.
         alpha : float
-            Positive, and above the magnitude of K̂'s most negative eigenvalue.
+            Positive, and larger than the magnitude of the most negative eigenvalue of K̂.
 
         Warns
         -----
         ConvergenceWarning
-            If the relative residual that was reached is above 1e-6, or 1e-3 in float32: alpha
-            is then too small beside K̂ for the precision of the data.
+            If the relative residual is above 1e-6, or 1e-3 in float32. Then alpha is too small
+            relative to K̂ for the precision of the data.
         """
         require_number("alpha", alpha)
         self._require_definite(alpha)
@@ -202,18 +201,18 @@ class LowRankMatrix(LinearOperator):
         return B
 
     def _is_elsewhere(self, V: Array) -> bool:
-        """Whether an array is NumPy's, and the data of another library."""
+        """Whether an array is a NumPy array while the data are from another library."""
         are_on_host = isinstance(self._weights_like, np.ndarray)
         return isinstance(V, np.ndarray) and not are_on_host
 
     def _solve_columns(self, b: Array, alpha: float) -> Array:
-        """Return (K̂ + alpha·I)⁻¹ b, shape (n, q), and warn if rounding has spoilt it."""
+        """Return (K̂ + alpha·I)⁻¹ b, shape (n, q), and warn if it is inaccurate."""
         ridge = float(alpha) + self.shift
         y, reached = self._solve(b, ridge)
         if reached > UNSOLVED[self.dtype.name]:
             msg = (
-                f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
-                f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
+                f"With alpha={alpha:.3g}, the solution has a relative residual of "
+                f"{reached:.1e}: raise alpha, or fit to float64 data."
             )
             warnings.warn(msg, ConvergenceWarning, stacklevel=3)
 
@@ -238,7 +237,7 @@ class LowRankMatrix(LinearOperator):
             )
 
     def _solve(self, b: Array, alpha: float) -> tuple[Floats, float]:
-        """Return y with x = (b − F y) / α the solution, and the relative residual of x.
+        """Return y, which gives the solution x = (b − F y) / α, and the relative residual of x.
 
         The residual is F (y − S Fᵀ x): each step of refinement is one pass over the rows.
         """
@@ -253,7 +252,7 @@ class LowRankMatrix(LinearOperator):
         inner, squares = self._inner(best, alpha, b)
         norm = float(np.sqrt(squares.sum()))
         if not np.isfinite(norm):
-            raise ValueError("b contains NaN or infinity: there is no solution to that.")
+            raise ValueError("b contains NaN or infinity: remove such values.")
 
         # the first y is that of the eigendecomposition
         projected = T.T @ (alpha * inner)

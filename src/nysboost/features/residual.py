@@ -1,6 +1,6 @@
 """The residual R = G − F S Fᵀ − δI: entries, bounds of entries, and norms, tile by tile.
 
-Expanding ‖G − K̂‖² into inner products would be cheaper and cancels: below a relative error of
+Expanding ‖G − K̂‖² into inner products would be cheaper, but it cancels: below a relative error of
 about 1e-7 it returns noise.
 """
 
@@ -48,12 +48,12 @@ class Residual:
 
     @property
     def n_landmarks(self) -> int:
-        """Kernel values that the features of a row take."""
+        """Number of kernel values for the features of a row."""
         return len(self.factor.transform.landmarks)
 
     @cached_property
     def _span(self) -> _Span | None:
-        """N and W, where features are values of the kernel at landmarks."""
+        """N and W, if features are kernel values with landmarks."""
         # features of another kernel are not in this one's space
         transform = self.factor.transform
         is_of_kernel = transform.kernel == self.gram.kernel
@@ -66,14 +66,14 @@ class Residual:
 
     @cached_property
     def _operator(self) -> _Operator | None:
-        """The operator T, where features have one."""
+        """The operator T, if features have one."""
         if self._span is None:
             return None
         return _Operator.of(self._span, self.factor.weights)
 
     @cached_property
     def positive_semidefinite(self) -> bool:
-        """Whether R ≥ 0 on any rows at all: no eigenvalue of T is above 1, but for rounding."""
+        """Whether R ≥ 0 on any rows: no eigenvalue of T is above 1, up to rounding."""
         if self._span is None or self._operator is None:
             return False
         if self.shift != 0:
@@ -118,27 +118,27 @@ class Residual:
 
     @cached_property
     def _row_terms(self) -> _RowTerms:
-        """What R_ii and a_i depend on, besides the row."""
+        """Everything except the row on which R_ii and a_i depend."""
         excess = None
         if self._operator is not None:
             excess = self._operator.excess()
         return _RowTerms(self.factor.weights, excess, self.shift, self.noise)
 
     def block(self, truth: Array, F: Array, H: Array) -> Floats:
-        """Return a block of R off the diagonal, from that of G and the features of its sides."""
+        """Return an off-diagonal block of R, from that of G and the features of both sides."""
         weighted = F * like(self.factor.weights, F)
         approximated = weighted @ H.T
         return floats_on_host(truth - approximated)
 
     def norm_of_approximation(self) -> float:
-        """Return ‖F S Fᵀ‖_F, where no weight is negative, in one pass."""
+        """Return ‖F S Fᵀ‖_F in one pass, if no weight is negative."""
         roots = np.sqrt(self.factor.weights)
         moments = self.factor.fold(_moments, roots)
         return float(np.linalg.norm(moments))
 
 
 class _Span(NamedTuple):
-    """N and W = k(Z, Z) of features that are values of the kernel at landmarks."""
+    """N and W = k(Z, Z) of features that are kernel values with landmarks."""
 
     N: Floats
     W: Floats
@@ -148,7 +148,7 @@ class _Span(NamedTuple):
 class _Operator:
     """The operator T, by its eigenvalues.
 
-    Of its eigenvectors e_k `basis` is E, with ⟨e_k, φ_i⟩ = (F E)_ik.
+    `basis` is E, with ⟨e_k, φ_i⟩ = (F E)_ik for its eigenvectors e_k.
     """
 
     eigenvalues: Floats
@@ -156,7 +156,7 @@ class _Operator:
 
     @classmethod
     def of(cls, span: _Span, weights: Floats) -> _Operator:
-        """Return T of features with these N and W, and S the diagonal of weights."""
+        """Return T for features with these N and W, and weights on the diagonal of S."""
         # an orthonormal basis of the span, V θ^(−1/2) with Nᵀ W N = V θ Vᵀ
         N, W = span
         inner = N.T @ W @ N
@@ -185,7 +185,7 @@ class _Operator:
 
 @dataclass(frozen=True, eq=False)
 class _RowTerms:
-    """S, E √(T − I)₊ where features have a T, δ, and the rounding error of entries."""
+    """S, δ, the rounding error of entries, and E √(T − I)₊ if features have a T."""
 
     weights: Floats
     excess: Floats | None
@@ -222,7 +222,7 @@ def _moments(roots: Floats, F: Array) -> Floats:
 
 
 def _norm(A: Floats) -> float:
-    """Return ‖A‖₂ to one digit, enough for a rounding error, by power iteration."""
+    """Return ‖A‖₂ to one digit by power iteration, which is enough for a rounding error."""
     scale = float(np.abs(A).max(initial=0.0))
     if scale == 0:
         return 0.0
@@ -242,17 +242,17 @@ def _norm(A: Floats) -> float:
 
 
 def relative_error(residual: Residual, rows: Indices) -> float:
-    """Return ‖R‖_F / ‖G‖_F on rows × rows, whose features F has, holding a few tiles at a time."""
+    """Return ‖R‖_F / ‖G‖_F on rows × rows, with a few tiles in memory at a time."""
     terms = _TileTerms(residual.factor.weights, residual.shift)
     squared_residual, squared_norm = residual.factor.fold_tiles(_squares, terms, rows)
     if squared_norm == 0:
-        raise ValueError("The kernel matrix is zero on these rows, so no error is relative to it.")
+        raise ValueError("The kernel matrix is zero on these rows: a relative error is undefined.")
     return float(np.sqrt(squared_residual / squared_norm))
 
 
 @dataclass(frozen=True, eq=False)
 class _TileTerms:
-    """S and δ, by which a tile of R differs from one of G."""
+    """S and δ, which turn a tile of G into a tile of R."""
 
     weights: Floats
     shift: float
@@ -278,7 +278,7 @@ def _squared_norm(A: Array) -> float:
 
 
 def relative_trace_error(residual: Residual, rows: Indices) -> float:
-    """Return |tr R| / tr G on rows × rows: for plain Nyström the trace norm's."""
+    """Return |tr R| / tr G on rows × rows; for plain Nyström, this is the trace norm."""
     diagonal = residual.gram.host_diag()
     trace = float(diagonal[rows].sum())
 
@@ -321,7 +321,7 @@ class _Products:
         return self.times_gram(v) - low_rank[:, 0] - shifted
 
     def _sum_of_same(self, v: Floats) -> Floats:
-        """Return I v for the identity of G: of a row that stands here twice, both add up."""
+        """Return I v for the identity of G; entries of repeated rows are added up."""
         _, which = np.unique(self.rows, return_inverse=True)
         sums = np.bincount(which, v).astype(np.float64)
         return sums[which]

@@ -50,11 +50,11 @@ from nysboost.rows.views import DroppedRows
 SQUARABLE = 1e140  # values below it and above its inverse can be squared and summed in float64
 
 COMPARED_ROWS = 32
-"""Rows whose kernel values are compared in float32 and float64."""
+"""Number of rows whose kernel values are compared in float32 and float64."""
 
 ALL_ZERO = (
-    "The kernel matrix is zero, or too small for floating point, where it was looked at, so there "
-    "is nothing to approximate. Check the kernel's parameters and the scale of the data."
+    "All kernel values that were evaluated are zero, or too small for floating point. Check the "
+    "parameters of the kernel and the scale of the data."
 )
 
 NOT_FINITE = (
@@ -64,7 +64,7 @@ NOT_FINITE = (
 
 
 class EntryCounter:
-    """How many kernel values have been evaluated, by all threads."""
+    """The number of kernel values evaluated so far, by all threads."""
 
     def __init__(self, count: int = 0) -> None:
         self.count = count
@@ -76,7 +76,7 @@ class EntryCounter:
             self.count += int(n_rows) * int(n_columns)
 
     def counted(self, evaluate: Evaluator) -> Evaluator:
-        """Return the same evaluator, with every value counted."""
+        """Return an evaluator that counts its values."""
         return CountedEvaluator(evaluate, self)
 
     def __reduce__(self) -> tuple[type[EntryCounter], tuple[int]]:
@@ -102,10 +102,10 @@ class CountedEvaluator(Evaluator):
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """The m columns, `indices` (m,), or `points` (m, d), that one learner stands on.
+    """The m landmarks of a learner: columns, `indices` (m,), or `points` (m, d).
 
-    Rows of the data have both. Columns of a precomputed matrix have no points, and points that are
-    no rows of the data have no indices.
+    Landmarks that are rows of the data have both. Columns of a precomputed matrix have no points,
+    and other points have no indices.
     """
 
     indices: Indices | None
@@ -118,18 +118,18 @@ class Landmarks:
 
     @property
     def Z(self) -> Array:  # noqa: N802
-        """The points, where there are points: under a kernel there always are."""
+        """The points, which exist unless the matrix is precomputed."""
         assert self.points is not None
         return self.points
 
     @property
     def columns(self) -> Indices:
-        """The columns, where there are columns: of a precomputed matrix there always are."""
+        """The columns, which exist for landmarks that are rows, and for a precomputed matrix."""
         assert self.indices is not None
         return self.indices
 
     def evaluator(self, kernel: Kernel, template: Array) -> Evaluator:
-        """Return x ↦ k(x, Z) for rows like `template`, with what depends on Z prepared once."""
+        """Return x ↦ k(x, Z) for rows like `template`, prepared once for Z."""
         if isinstance(kernel, Columns):
             return kernel.at(self.columns)
 
@@ -144,7 +144,7 @@ class Landmarks:
         return kernel.against(convert_like(template, self.Z))
 
     def take(self, places: Indices) -> Landmarks:
-        """Return some of the landmarks, by their places among all."""
+        """Return some of the landmarks by position."""
         indices = None
         if self.indices is not None:
             indices = self.indices[places]
@@ -162,7 +162,7 @@ class Landmarks:
 
 
 def pool(parts: Sequence[Landmarks]) -> Landmarks:
-    """Return all the landmarks of several learners, in order, as one set."""
+    """Concatenate the landmarks of several learners."""
     if len(parts) == 1:
         return parts[0]
 
@@ -186,23 +186,23 @@ def pool(parts: Sequence[Landmarks]) -> Landmarks:
 class Gram(ABC):
     """A symmetric positive semidefinite n×n matrix, evaluated by blocks.
 
-    Blocks of G are k(X[rows], Z) for landmarks Z, which may be columns of G or other points. Every
-    value passes through `against`, which counts it.
+    Blocks of G are k(X[rows], Z) for landmarks Z, which may be columns of G or other points. All
+    values are computed through `against`, which counts them.
 
     Attributes
     ----------
     rows : Rows
-        The n points, or the rows of a matrix that the user computed.
+        The n points, or the rows of a precomputed matrix.
     kernel : Kernel
         The function k.
     n : int
         Number of rows and columns.
     dtype : numpy.dtype
-        float32 or float64, that of the rows and of the values.
+        float32 or float64, the dtype of the rows and the values.
     budget : Budget
-        Memory and threads of passes over rows.
+        Memory and threads for passes over rows.
     counter : EntryCounter
-        Counts the values; shared with the Gram matrices made of this one.
+        Counts the values; shared with Gram matrices derived from this one.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class Gram(ABC):
 
     @property
     def entries_evaluated(self) -> int:
-        """Number of kernel values so far: a cost that does not depend on hardware."""
+        """Number of kernel values evaluated so far, a cost that does not depend on hardware."""
         return self.counter.count
 
     # What the two kinds of matrices do differently
@@ -247,7 +247,7 @@ class Gram(ABC):
 
     @abstractmethod
     def take(self, rows: Selection, landmarks: Landmarks) -> Array:
-        """Return of the Gram's own rows what k(X[rows], Z) depends on."""
+        """Return the part of some rows of the Gram on which k(X[rows], Z) depends."""
 
     @abstractmethod
     def diag(self, rows: Selection | None = None) -> Array:
@@ -255,14 +255,14 @@ class Gram(ABC):
 
     @abstractmethod
     def restrict(self, indices: Indices) -> Gram:
-        """Return G[S, S] as a Gram of its own, with its rows in memory."""
+        """Return G[S, S] as a separate Gram, with its rows in memory."""
 
     def in_float32(self) -> Gram:
-        """Return G in float32 where its values stay the same but for rounding, else G itself."""
+        """Return G in float32 if its values change only by rounding, else G."""
         return self
 
     def forget_rows(self) -> Self:
-        """Return this Gram without its data, to be saved beside the landmarks."""
+        """Return this Gram without its data, for saving with the landmarks."""
         rows = self.rows
         forgotten = copy.copy(self)
         forgotten.rows = DroppedRows(rows.n, rows.n_features)
@@ -271,12 +271,12 @@ class Gram(ABC):
     # Values
 
     def against(self, landmarks: Landmarks, template: Array) -> Evaluator:
-        """Return x ↦ k(x, Z) for rows like `template`, counted, with what depends on Z prepared."""
+        """Return x ↦ k(x, Z) for rows like `template`, prepared for Z and counted."""
         evaluator = landmarks.evaluator(self.kernel, template)
         return self.counter.counted(evaluator)
 
     def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
-        """Return k(X, Z) for any rows X, seen in fitting or not, shape (len(X), m)."""
+        """Return k(X, Z) for any rows X, shape (len(X), m)."""
         return self.against(landmarks, X)(X)
 
     def cross(self, rows: Selection, landmarks: Landmarks) -> Array:
@@ -308,7 +308,7 @@ class Gram(ABC):
         return self.evaluate(landmarks.Z, landmarks)
 
     def times(self, V: Array, rows: Indices | None = None) -> Array:
-        """Return G[rows, rows] V, shape (n, q), in the precision of V, a tile of G at a time."""
+        """Return G[rows, rows] V, shape (n, q), tile by tile in the precision of V."""
         if rows is None:
             rows = np.arange(self.n)
         n = len(rows)
@@ -328,7 +328,7 @@ class Gram(ABC):
         return xp.concat(products)
 
     def tile_width(self, K: int) -> int:
-        """Return columns of a tile that fits in memory, with rows and K features of both sides."""
+        """Return the width of a tile that fits in memory, with its rows, columns and K features."""
         # values and their differences
         of_values = 4 * TILE_ROWS
 
@@ -374,9 +374,10 @@ class KernelGram(Gram):
         return self.with_rows(ArrayRows(X))
 
     def in_float32(self) -> KernelGram:
-        """Return G in float32 where its values stay the same but for rounding, else G itself.
+        """Return G in float32 if its values change only by rounding, else G.
 
-        A few rows, spread evenly, decide. CSR rows stay: float32 would not make them cheaper.
+        This is tested on a few evenly spaced rows. CSR rows stay in float64, because float32 would
+        not be faster.
         """
         X = self.rows.take(slice(None))
         if is_sparse(X) or self.eps > EPS:
@@ -411,9 +412,9 @@ def _diagonal(kernel: Kernel, X: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows at `indices` of the data, in rising order, in memory, with `gram` = G[S, S].
+    """Rows of the data in memory, at increasing `indices`, with `gram` = G[S, S].
 
-    `kernel` is that of the data: of a precomputed matrix it picks among all columns.
+    `kernel` is the kernel of the data; for a precomputed matrix, it picks columns.
     """
 
     indices: Indices
@@ -422,14 +423,14 @@ class Sample:
 
     @classmethod
     def of(cls, gram: Gram, indices: Indices) -> Sample:
-        """Take these rows, each of them once; all of them, if in memory, are not copied."""
+        """Take these distinct rows. If all rows are in memory, they are not copied."""
         indices = np.unique(indices)
         if len(indices) == gram.n and gram.rows.in_memory:
             return cls(indices, gram, gram.kernel)
         return cls(indices, gram.restrict(indices), gram.kernel)
 
     def positions(self, indices: Indices) -> Indices:
-        """Return where rows of the data stand in the sample."""
+        """Return the positions of rows of the data in the sample."""
         return np.searchsorted(self.indices, indices)
 
     def __len__(self) -> int:
@@ -437,12 +438,12 @@ class Sample:
 
     @cached_property
     def matrix(self) -> Array:
-        """All of G[S, S], evaluated once, when it is first asked for."""
+        """G[S, S], evaluated once, when it is first needed."""
         return self.gram.whole()
 
     @cached_property
     def single(self) -> Array:
-        """The matrix in float32, where that holds it: values and products take half of the time."""
+        """The matrix in float32, if it is in range: values and products take half the time."""
         is_evaluated = "matrix" in self.__dict__
         if is_evaluated:
             G = self.matrix
@@ -458,14 +459,14 @@ class Sample:
         return self.matrix
 
     def locate(self, landmarks: Landmarks) -> Landmarks:
-        """Return landmarks of the whole matrix as landmarks of the sample, which has their rows."""
+        """Convert landmarks of the whole matrix to landmarks of the sample with their rows."""
         if landmarks.indices is None:
             return landmarks
         places = self.positions(landmarks.indices)
         return replace(landmarks, indices=places)
 
     def lift_to_rows(self, landmarks: Landmarks) -> Landmarks:
-        """Return landmarks of the sample as landmarks of the whole matrix."""
+        """Convert landmarks of the sample to landmarks of the whole matrix."""
         if landmarks.indices is None:
             return landmarks  # points are the same everywhere
 
@@ -478,7 +479,7 @@ class Sample:
 
 
 def take_sample(gram: Gram, size: int, rng: np.random.Generator) -> Sample:
-    """Return all rows or, where there are more than `size`, a uniform sample of them."""
+    """Return all rows or, if there are more than `size`, a uniform sample."""
     chosen = np.arange(gram.n)
     if gram.n > size:
         chosen = rng.choice(gram.n, size=size, replace=False)
@@ -496,9 +497,9 @@ def make_gram(
     corrupted: bool = False,
     **params: object,
 ) -> Gram:
-    """Turn data X, (n, d), or (n, n) if "precomputed", and a kernel into a Gram matrix.
+    """Return the Gram matrix of data X (n, d), or (n, n) if "precomputed", under a kernel.
 
-    `params` are those of a named kernel; a `corrupted` matrix may be indefinite.
+    `params` are the parameters of a named kernel. A `corrupted` matrix may be indefinite.
     """
     if isinstance(kernel, str) and kernel == "precomputed":
         from nysboost.gram.precomputed import make_precomputed  # which stands on this module
@@ -516,8 +517,8 @@ def on_other_rows(gram: Gram, X: Given) -> Gram:
     """Return the Gram matrix of the rows of X under the kernel of `gram`, if it has one."""
     if not isinstance(gram, KernelGram):
         raise ValueError(
-            "A precomputed kernel matrix has no kernel values between new rows. Leave X out for "
-            "the rows of the fit, or fit on points with a kernel."
+            "A precomputed kernel matrix has no values for new rows. Leave X out to use the rows "
+            "of the fit, or fit to points with a kernel."
         )
 
     rows = scan_rows(X)
@@ -528,7 +529,7 @@ def on_other_rows(gram: Gram, X: Given) -> Gram:
 
 
 def given_landmarks(gram: Gram, landmarks: Given) -> Landmarks:
-    """Return the user's own landmarks: row numbers (m,), a mask of rows, or points (m, d)."""
+    """Return the user's landmarks from row numbers (m,), a mask of rows, or points (m, d)."""
     if np.ndim(landmarks) != 2:
         indices = positions(landmarks, gram.n, "landmarks")
         if len(indices) == 0:
@@ -539,8 +540,8 @@ def given_landmarks(gram: Gram, landmarks: Given) -> Landmarks:
     precomputed = isinstance(gram.kernel, Columns)
     if precomputed or points.n_features != gram.rows.n_features:
         raise ValueError(
-            f"landmarks has shape ({points.n}, {points.n_features}), but these data take "
-            f"row numbers, or points of {gram.rows.n_features} features."
+            f"landmarks has shape ({points.n}, {points.n_features}), but it must hold "
+            f"row numbers, or points with {gram.rows.n_features} features."
         )
 
     # in the namespace, dtype and form of the rows
@@ -552,7 +553,7 @@ def given_landmarks(gram: Gram, landmarks: Given) -> Landmarks:
 
 
 def probe(gram: Gram) -> Gram:
-    """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
+    """Raise before any work if a principal submatrix shows that a kernel is not valid."""
     # a principal submatrix of evenly spread rows, which is no cost of a method's
     spread = spaced_indices(gram.n, PROBE_ROWS)
     W = Sample.of(gram, spread).matrix
@@ -567,8 +568,8 @@ def probe(gram: Gram) -> Gram:
     largest = max_abs(W)
     if largest != 0 and not 1 / SQUARABLE < largest < SQUARABLE:
         raise ValueError(
-            f"The kernel has values of {largest:.3g}, whose squares leave the range of floating "
-            "point: scale the data so that they are nearer to 1."
+            f"The kernel has values of {largest:.3g}, whose squares are outside the range of "
+            "floating point: scale the data so that the values are nearer to 1."
         )
     if largest == 0 and max_abs(gram.diag()) == 0:
         raise ValueError(ALL_ZERO)

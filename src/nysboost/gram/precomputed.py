@@ -1,4 +1,4 @@
-"""G computed by the user: a matrix in memory or memory-mapped, checked once."""
+"""A precomputed G: a matrix in memory or memory-mapped, checked once."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from nysboost.rows.stored_rows import StoredRows
 
 
 class PrecomputedGram(Gram):
-    """A Gram matrix that the user computed, in memory or memory-mapped.
+    """A precomputed Gram matrix, in memory or memory-mapped.
 
-    Its kernel picks columns of rows of G. New rows are kernel values against all n training
-    points, or against the landmarks alone.
+    Its kernel picks columns from rows of G. A new row holds kernel values with all n training
+    points, or with the landmarks alone.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PrecomputedGram(Gram):
         return Landmarks(indices, None)
 
     def take(self, rows: Selection, landmarks: Landmarks) -> Array:
-        """Return G[rows, J], read without the other columns, or whole rows if J is as many."""
+        """Return G[rows, J] without reading other columns, or whole rows if J has n columns."""
         everything = np.arange(self.n)
         columns = everything
         if len(landmarks) != self.n:
@@ -71,7 +71,7 @@ class PrecomputedGram(Gram):
         return as_float(entries)
 
     def restrict(self, indices: Indices) -> PrecomputedGram:
-        """Return G[S, S], copied into memory: s² values, however large n is."""
+        """Return G[S, S], copied into memory: s² values for any n."""
         block = self._entries(indices, indices)
         return self.with_rows(ArrayRows(block))
 
@@ -103,7 +103,7 @@ def make_precomputed(
     *,
     corrupted: bool,
 ) -> Gram:
-    """Return a matrix of kernel values as a Gram matrix, checked unless it is corrupted."""
+    """Return a matrix of kernel values as a Gram matrix; it is checked unless it is corrupted."""
     given = [name for name, value in params.items() if value is not None]
     if given:
         msg = f"A precomputed kernel has no parameter {', '.join(given)}: leave it out."
@@ -119,20 +119,20 @@ def make_precomputed(
 
 
 def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
-    """Refuse what is not square, not symmetric or, unless corrupted, clearly indefinite."""
+    """Raise unless G is square, symmetric and, unless corrupted, not clearly indefinite."""
     if rows.lazy or not isinstance(rows, ArrayRows):
         raise ValueError("A precomputed kernel matrix must be in memory or memory-mapped.")
     if isinstance(rows, StoredRows):
         raise TypeError(
-            "A precomputed kernel matrix is asked for columns, which an HDF5 or Zarr array reads "
-            "slowly: pass it as an array or as a numpy.memmap."
+            "A precomputed kernel matrix is read by columns, which is slow in HDF5 and Zarr "
+            "arrays: pass it as an array or as a numpy.memmap."
         )
 
     G = rows.data
     if rows.n != rows.n_features:
         raise ValueError(
-            f"A precomputed kernel matrix is square, but shape {tuple(G.shape)} was given. "
-            "To approximate the kernel of data points, pass the points and name the kernel."
+            f"A precomputed kernel matrix must be square, but shape {tuple(G.shape)} was given. "
+            "To approximate a kernel of data points, pass the points and name the kernel."
         )
 
     # one pass over G, whose largest entry is then known
@@ -142,7 +142,7 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
 
 
 def _check_symmetry(rows: ArrayRows) -> float:
-    """Refuse a matrix that is not symmetric, and return its largest entry in size."""
+    """Raise unless a matrix is symmetric, and return its largest absolute entry."""
     largest = 0.0
     row_bytes = 16 * rows.n
     for block in row_blocks(rows.n, row_bytes, 2**26):
@@ -154,14 +154,14 @@ def _check_symmetry(rows: ArrayRows) -> float:
         gap = max_abs(upper - lower.T)
         if gap > ASYMMETRIC * epsilon(upper) * largest:
             raise ValueError(
-                "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
-                f"{gap:.3g}. Pass (G + G.T) / 2 if that is what you mean."
+                "A precomputed kernel matrix must be symmetric, but G[i, j] and G[j, i] differ by "
+                f"up to {gap:.3g}. To make it symmetric, pass (G + G.T) / 2."
             )
     return largest
 
 
 def _check_diagonal(G: Array, largest: float) -> None:
-    """Refuse a matrix with a negative diagonal entry, or with a larger entry beside the diagonal.
+    """Raise for a negative diagonal entry, or for a larger entry outside the diagonal.
 
     A positive semidefinite matrix has neither.
     """
@@ -174,7 +174,7 @@ def _check_diagonal(G: Array, largest: float) -> None:
     is_exceeded = largest > (1 + INDEFINITE) * highest
     if is_negative or is_exceeded:
         raise ValueError(
-            f"The kernel is not positive semidefinite: its values are up to {largest:.3g} in size, "
-            f"and those of points with themselves from {lowest:.3g} to {highest:.3g}. No diagonal "
+            f"The kernel is not positive semidefinite: its values have sizes up to {largest:.3g}, "
+            f"and its diagonal entries are between {lowest:.3g} and {highest:.3g}. No diagonal "
             "entry can be negative, and the largest entry must lie on the diagonal."
         )

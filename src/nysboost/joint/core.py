@@ -35,7 +35,7 @@ from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING, ROUNDING
 
 @dataclass(frozen=True, eq=False)
 class OptimalCore:
-    """The core M = T H Tᵀ that is optimal on a sample S, and the matrices it is made of.
+    """The core M = T H Tᵀ that is optimal on a sample S, and its factors.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class OptimalCore:
     T : array of shape (c, r)
         A T = Q.
     H : array of shape (r, r)
-        Qᵀ G Q. Like Q, it includes the landmarks' own rows where they were added.
+        Qᵀ G Q. Like Q, it includes the landmarks' own rows if they were added.
     columns : array of shape (r, c)
         A in the basis Q.
     """
@@ -197,8 +197,8 @@ def project_sample(
 ) -> OptimalCore:
     """Return the optimal core of landmarks on a sample, or on `rows` of it, by position.
 
-    Landmarks that are points are added to the sample with weight `ANCHOR`. `single` multiplies by
-    G in float32, for errors above `SINGLE`.
+    Landmarks that are points are added to the sample with weight `ANCHOR`. With `single`, products
+    with G are in float32, for errors above `SINGLE`.
     """
     gram = sample.gram
     G = matrix_of(sample, single)
@@ -273,9 +273,9 @@ def _make_learner(sample: Sample, landmarks: Landmarks, core: OptimalCore) -> Fe
 def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
     """Return the approximation with the smallest error on the sample.
 
-    Where errors are near rounding, plain Nyström on the same landmarks takes part, because it
-    loses fewer digits, and all errors are computed anew. It is preferred where both errors are
-    rounding alone: these say nothing of rows that are small.
+    If errors are near rounding, plain Nyström on the same landmarks is also compared, because it
+    loses fewer digits, and all errors are computed again. It is preferred if both errors are
+    rounding errors, which say nothing about rows with small kernel values.
     """
     best = min(fits, key=lambda fit: fit.error)
     if best.error >= NEAR_ROUNDING:
@@ -299,9 +299,10 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
 
 
 def fit_scaled(gram: Gram, landmarks: Landmarks) -> FeatureMap:
-    """Return plain Nyström, with landmarks in units of their own size: D (D W D)⁺ D.
+    """Return plain Nyström with scaled landmarks: D (D W D)⁺ D.
 
-    On centroids of protein, polynomial kernel, c = 240, the error is 3.3e-12, and 5.5e-7 without.
+    On centroids of protein, polynomial kernel, c = 240, the error is 3.3e-12, and 5.5e-7 without
+    scaling.
     """
     W = gram.within(landmarks)
     sizes = floats_on_host(diagonal(W))

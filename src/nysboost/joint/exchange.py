@@ -90,8 +90,8 @@ def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, Optim
 def find_missed_rows(gram: Gram, landmarks: Landmarks) -> tuple[Indices, float]:
     """Return distinct rows with a large residual of plain Nyström, and the residual's trace.
 
-    Half of the rows are found in a first round. A second round, with these as landmarks too, finds
-    rows that a large group had hidden.
+    A first round finds half of the rows. A second round, with these rows as landmarks, finds rows
+    that a large group had hidden.
     """
     size = max(1, round(CANDIDATES * len(landmarks)))
     half = size // 2
@@ -130,7 +130,7 @@ def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, 
 
 
 def _choose_rows(diagonal: Floats, count: int) -> Indices:
-    """Return about `count` rows: half the largest residuals, half in proportion to the squares."""
+    """Return about `count` rows: half the largest residuals, half drawn by their squares."""
     half = count // 2
     order = np.argsort(-diagonal, kind="stable")
     largest = order[: count - half]
@@ -154,8 +154,8 @@ def _choose_rows(diagonal: Floats, count: int) -> Indices:
 def select_landmarks(core: OptimalCore, c: int, norm_of_gram: float) -> tuple[Indices, bool]:
     """Return the c landmarks that are best on the sample, and whether to exchange once more.
 
-    `core` is that of all landmarks and candidates, the norm that of the sample's Gram matrix. The
-    first c are kept where the others would be worse.
+    `core` is the core of all landmarks and candidates, and the norm is that of the sample's Gram
+    matrix. The first c landmarks are kept if the others would be worse.
     """
     rank, size = core.columns.shape
     norm_in_range = norm(core.H)
@@ -191,7 +191,7 @@ def select_landmarks(core: OptimalCore, c: int, norm_of_gram: float) -> tuple[In
 
 
 def _independent_columns(B: Array, c: int) -> Indices:
-    """Return the columns of B (r, k) that span its range, at least c of them; all if independent.
+    """Return at least c columns of B (r, k) that span its range; all if independent.
 
     They are the first pivots of a QR factorisation.
     """
@@ -223,7 +223,7 @@ def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
     H : array of shape (r, r)
         Qᵀ G Q.
     c : int
-        Landmarks that remain.
+        Number of landmarks that remain.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The tuned numbers of the joint method: what each trades, and the measurement behind it."""
+"""The tuned numbers of the joint method, each with its trade-off and measurement."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ from nysboost.settings import DEFAULT_LEARNERS, Settings
 def joint(gram: Gram, c: int, rng: Generator, row_cap: int) -> FeatureMap:
     """Return K̂ = C M Cᵀ with c landmarks: k-means, exchange, refinement and the joint core.
 
-    Landmarks are restored where the error on the sample has not fallen. The sample has `row_cap`
-    rows, at least 4 c; its Gram matrix takes 8·row_cap² bytes. Kernels without derivative,
-    precomputed matrices and CSR data keep to columns: JJB-mean and the exchange.
+    A step is undone if the error on the sample has not fallen. The sample has `row_cap` rows, at
+    least 4 c; its Gram matrix takes 8·row_cap² bytes. For kernels without a derivative, precomputed
+    matrices and CSR data, landmarks are columns, found by JJB-mean and the exchange.
     """
     # where the rows fit in memory they are read once
     row_bytes = 8 * gram.rows.numbers_per_row
@@ -58,7 +58,7 @@ def joint(gram: Gram, c: int, rng: Generator, row_cap: int) -> FeatureMap:
 
 
 def _start(gram: Gram, c: int, row_cap: int, rng: Generator) -> Landmarks:
-    """Return k-means centroids or, where landmarks must be columns, those of boosting."""
+    """Return k-means centroids or, if landmarks must be columns, those of boosting."""
     points = _movable_points(gram)
     if points is not None:
         centroids, _ = clusters(points, c, rng, max_iter=FEW_ITER, rough=True)
@@ -119,7 +119,7 @@ def _distances_from_mean(X: Array, budget: Budget) -> Floats:
 
 
 def _improve(sample: Sample, start: Landmarks) -> FeatureMap:
-    """Exchange landmarks, then refine them; return what is better on the sample."""
+    """Exchange landmarks, then refine them; return the better result on the sample."""
     exchanged, core = exchange_landmarks(sample, start)
     is_movable = _movable_points(sample.gram) is not None
     if not is_movable or exchanged.error <= NEAR_ROUNDING:

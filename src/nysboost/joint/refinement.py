@@ -52,8 +52,8 @@ from nysboost.numerics.tolerances import (
 def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
     """Return landmarks with a smaller error on the sample, by L-BFGS from those of `fit`.
 
-    The logarithm of the loss is minimised over landmarks in units of the data's spread. The range
-    of `core` is where the search for the largest eigenvectors of the sample's G begins.
+    The logarithm of the loss is minimised over landmarks in units of the data's spread. The search
+    for the leading eigenvectors of the sample's G starts from the range of `core`.
     """
     gram = sample.gram
     landmarks = fit.learner.landmarks
@@ -187,7 +187,7 @@ class ProjectionLoss:
         return loss, self._pull_back(Z, C, missed, right)
 
     def _evaluate_kernel(self, Z: Array) -> Array:
-        """Return C = k(X, Z), in float32 where the last loss was large enough."""
+        """Return C = k(X, Z), in float32 if the last loss was large enough."""
         if self._coarse:
             rounded = _cast(Z, self.rounded.dtype)
             return self._rounded_evaluator(rounded).T
@@ -237,7 +237,7 @@ class ProjectionLoss:
         return in_float64(gradient) * size
 
     def _find_basis(self, C: Array) -> FactoredBasis:
-        """Return an orthonormal basis of the range of C, from that of the last C where possible."""
+        """Return an orthonormal basis of the range of C, updated from the last C if possible."""
         near = self._update_basis(C)
         if near is not None:
             return near
@@ -247,7 +247,7 @@ class ProjectionLoss:
         return FactoredBasis(A, U, T)
 
     def _update_basis(self, C: Array) -> FactoredBasis | None:
-        """Return the basis that starts from the last T; None where C is too far from the last."""
+        """Return the basis updated from the last T, or None if C has changed too much."""
         last = self._last
         if last is None:
             return None
@@ -306,7 +306,7 @@ def low_rank_factor(G: Array, core: OptimalCore, c: int) -> Array:
 
 
 def _multiply_root(V: Array, GV: Array) -> Array:
-    """Return G V (Vᵀ G V)^(−½), columns by rising norm, without those that are rounding error."""
+    """Return G V (Vᵀ G V)^(−½) with columns by increasing norm, without rounding errors."""
     xp = namespace(V)
     H = V.T @ GV
     symmetric = (H + H.T) / 2
@@ -323,5 +323,5 @@ def _multiply_root(V: Array, GV: Array) -> Array:
 
 
 def _cast(A: Array, dtype: DType) -> Array:
-    """Return an array in a precision; A itself, where it has that."""
+    """Return an array in a precision, without a copy if it has that precision."""
     return namespace(A).astype(A, dtype, copy=False)

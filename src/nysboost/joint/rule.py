@@ -1,4 +1,4 @@
-"""J, the joint core as a rule of Algorithm 1: the learners' landmarks are pooled."""
+"""J, the joint core as a rule of Algorithm 1 for all landmarks of the learners."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nysboost.numerics.arrays import Floats
 
 @dataclass(frozen=True)
 class JointCore(Rule):
-    """J: the learners' landmarks are pooled, and one core is fitted on whole columns."""
+    """The rule J: one core for all landmarks of the learners, fitted on whole columns."""
 
     needs_whole_columns: ClassVar[bool] = True
 
@@ -31,14 +31,14 @@ class JointCore(Rule):
         return _alone(learner)
 
     def strong(self, state: State, p: int) -> Combination:
-        """Return C M Cᵀ on as many columns, after an exchange of some for others."""
+        """Return C M Cᵀ with the same number of columns, after an exchange."""
         landmarks = _landmarks(state, p)
         fit, _ = exchange_landmarks(state.sample, landmarks)
         learner = select_best(state.sample, fit)
         return _alone(learner)
 
     def candidate_weights(self, state: State, mixture: Mixture) -> Floats:
-        """Return the residual's diagonal: an outlying column is found wherever it is."""
+        """Return the diagonal of the residual, so that outlying columns are found."""
         (learner,) = mixture.learners
         return residual_diagonal(state.G, learner)
 

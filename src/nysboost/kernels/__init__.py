@@ -37,7 +37,7 @@ _NAMED: dict[str, type[Kernel]] = {
 }
 
 KERNELS: tuple[str, ...] = (*_NAMED, *SklearnKernel.parameters, "precomputed")
-"""Every kernel name that is understood."""
+"""The names of all kernels."""
 
 
 CHECKS = {"gamma": require_bandwidth, "coef0": require_number, "degree": require_positive}
@@ -55,19 +55,19 @@ def parameter_names(kernel: str) -> tuple[str, ...]:
 
 
 def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Parameter) -> Kernel:
-    """Turn a name of `KERNELS`, a kernel or a vectorised callable k(X, Y) into a kernel.
+    """Return a kernel from a name of `KERNELS`, a kernel or a vectorised function k(X, Y).
 
-    `params` that are None are left out. gamma, coef0 and degree of a kernel without them have no
-    effect, as in scikit-learn, and a warning says so.
+    `params` that are None are left out. If a kernel has no gamma, coef0 or degree, it ignores them
+    with a warning, as in scikit-learn.
     """
     given = _without_none(params)
     if isinstance(kernel, type):
-        msg = f"kernel={kernel.__name__} is a class: make a kernel of it, {kernel.__name__}(...)."
+        msg = f"kernel={kernel.__name__} is a class: pass an object, {kernel.__name__}(...)."
         raise TypeError(msg)
 
     if isinstance(kernel, Kernel):
         if given:
-            msg = f"{', '.join(given)} cannot be set beside the kernel {kernel}: put it inside."
+            msg = f"{', '.join(given)} was given in addition to {kernel}: set it in the kernel."
             raise ValueError(msg)
         return kernel
 
@@ -79,11 +79,11 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Parameter
 def merge_parameters(
     kernel_params: Mapping[str, Parameter] | None, **named: Parameter
 ) -> dict[str, Parameter]:
-    """Return the parameters of `kernel_params`, and those that were named beside it."""
+    """Merge `kernel_params` with parameters given by name."""
     if not isinstance(kernel_params, Mapping | None):
         raise TypeError(
-            f"kernel_params={kernel_params!r} was given, which is not a dictionary: pass the "
-            'names of parameters with their values, for example {"degree": 2}.'
+            f'kernel_params must be a dictionary of parameters, for example {{"degree": 2}}, but '
+            f"{kernel_params!r} was given."
         )
 
     parameters = dict(kernel_params or {})
@@ -99,8 +99,8 @@ def _make_named_kernel(kernel: str, given: dict[str, Parameter]) -> Kernel:
     """Return the kernel of a name, with these parameters."""
     if isinstance(kernel, str) and kernel == "precomputed":
         raise ValueError(
-            "kernel='precomputed' stands for a matrix of kernel values, but this needs a kernel of "
-            "data points: name one, as 'gaussian', and pass the points."
+            "kernel='precomputed' is for a matrix of kernel values, but this needs points: pass "
+            "points, and a kernel such as 'gaussian'."
         )
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(unknown("kernel", kernel, KERNELS))

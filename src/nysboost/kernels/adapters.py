@@ -1,4 +1,4 @@
-"""Kernels that others wrote or computed: scikit-learn's by name, functions, and matrices."""
+"""Adapters for scikit-learn's kernels, the user's functions, and precomputed matrices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nysboost.numerics.arrays import Array, Indices, dense, dtype_name, like, ta
 
 @dataclass(frozen=True)
 class SklearnKernel(Kernel):
-    """One of scikit-learn's pairwise kernels, by its name there."""
+    """One of scikit-learn's pairwise kernels, by name."""
 
     parameters: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "sigmoid": ("gamma", "coef0"),
@@ -39,7 +39,7 @@ class SklearnKernel(Kernel):
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
-    """A user's vectorised function ``k(X, Y, **params) -> (n, m)``, its answers checked."""
+    """A user's vectorised function ``k(X, Y, **params) -> (n, m)``, with checked results."""
 
     parallel = False  # it may not be thread-safe
 
@@ -76,14 +76,14 @@ class CallableKernel(Kernel):
         kind = dtype_name(values)
         if not kind.startswith(("float", "int", "uint", "bool")):
             raise ValueError(
-                f"The kernel function {self.name} returned values of type {kind}: "
-                "a kernel has real numbers."
+                f"The kernel function {self.name} returned values of type {kind}, but it must "
+                "return real numbers."
             )
         return finite(self, like(values, X))
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """The name of the function."""
         return str(getattr(self.function, "__name__", "the kernel"))
 
     def __str__(self) -> str:
@@ -92,10 +92,10 @@ class CallableKernel(Kernel):
 
 @dataclass(frozen=True)
 class Columns(Kernel):
-    """Columns of a precomputed matrix: a row of it holds its own kernel values.
+    """Columns of a precomputed matrix, whose rows hold kernel values.
 
-    Landmarks are numbers of columns. A new row holds its kernel values against all n rows of the
-    matrix, of which those are picked, or against the landmarks alone.
+    Landmarks are column numbers. A new row holds kernel values with all n rows of the matrix, from
+    which these columns are picked, or with the landmarks alone.
     """
 
     n: int
@@ -108,7 +108,7 @@ class Columns(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class PickColumns(Evaluator):
-    """Rows of kernel values ↦ those at the landmarks' columns, of n."""
+    """Rows of n kernel values ↦ the values at the columns of the landmarks."""
 
     columns: Indices
     n: int

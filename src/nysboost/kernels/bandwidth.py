@@ -1,4 +1,4 @@
-"""Bandwidths that are read off the data: the median distance, and the standard deviation."""
+"""Bandwidths computed from data: the median distance, and the standard deviation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nysboost.rows.sizes import MEDIAN_ROWS
 
 
 def spread_rows(rows: Rows) -> Array:
-    """Return a few rows, spread evenly, that stand for all."""
+    """Return a few evenly spaced rows that represent all."""
     return rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
 
 
 def median_distance(points: Array, distances: Callable[[Array, Array], Array]) -> float:
-    """Return the median distance between two of the points, 0 if there is one alone."""
+    """Return the median distance between two points, 0 if there is only one point."""
     # in units in which their squares are in range
     unit = unit_of(points)
     scaled = points / unit

@@ -86,7 +86,7 @@ class Kernel:
         are_tables = len(x_shape) == len(y_shape) == 2
         if not are_tables or x_shape[1] != y_shape[1]:
             raise ValueError(
-                f"A kernel takes arrays of shapes (n, d) and (m, d), but those of X and Y are "
+                f"A kernel takes arrays of shapes (n, d) and (m, d), but X and Y have the shapes "
                 f"{x_shape} and {y_shape}."
             )
 
@@ -111,7 +111,7 @@ class Kernel:
 
     def _between(self, X: Array, Y: Array) -> Array:  # noqa: ARG002
         """Return k(X, Y). A kernel that prepares nothing overrides this."""
-        raise TypeError(f"{type(self).__name__} is no kernel: it has no method __call__(X, Y).")
+        raise TypeError(f"{type(self).__name__} is not a kernel: it has no __call__(X, Y).")
 
     def diag(self, X: Array) -> Array:
         """Return k(x, x) for each row, shape (n,)."""
@@ -186,8 +186,8 @@ class Kernel:
         from `uniforms` on (0, 1), (D,).
         """
         raise ValueError(
-            f"{self} is no mean of plane waves that is known here, as random Fourier features need "
-            "it: take a Gaussian, Laplacian or Matern kernel, or another method."
+            f"Random Fourier features are not available for {self}: choose a Gaussian, Laplacian "
+            "or Matern kernel, or another method."
         )
 
 
@@ -195,9 +195,9 @@ def finite(kernel: Kernel, values: Array) -> Array:
     """Return a kernel's values, or raise if they are not finite."""
     if not all_finite(values):
         raise ValueError(
-            f"The kernel matrix contains NaN or infinity, though the data do not: {kernel} leaves "
-            "the range of floating point. Scale the data down, pass them in float64, or check "
-            "the kernel's parameters."
+            f"The kernel matrix contains NaN or infinity, though the data do not: values of "
+            f"{kernel} are outside the range of floating point. Scale the data down, pass float64 "
+            "data, or check the parameters of the kernel."
         )
     return values
 
@@ -272,7 +272,7 @@ class Mapped(Kernel, ABC):
         if self.metric is None:
             return self._frequencies(normals, uniforms)
         if self.metric.warp is not None:
-            msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
+            msg = f"Random Fourier features are not available for {self}, which uses quantiles."
             raise ValueError(msg)
 
         # ⟨ω, xA⟩ = ⟨Aω, x⟩

@@ -1,9 +1,8 @@
 """Inner products and distances between two sets of points, dense or CSR.
 
-Distances come from one matrix product, ‖x−y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩, which is fast
-but cancels for points that lie close together and far from the origin. Two remedies,
-both here: points are centred first, and pairs that still cancel are computed again
-from their difference.
+Distances come from one matrix product, ‖x−y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩. This is fast, but cancels
+for points that are close together and far from the origin. So points are centred first, and pairs
+that still cancel are computed again from their difference.
 """
 
 from __future__ import annotations
@@ -45,7 +44,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 """An array of truth values, of any namespace."""
 
 FAR_PARTS = 16
-"""Rows done again take several arrays of float64: a part of a block at a time."""
+"""A block is corrected in this many parts, because rows that are computed again need several
+float64 arrays."""
 
 
 def inner_products(X: Array, Y: Array) -> Array:
@@ -73,7 +73,7 @@ def squared_norms(X: Array) -> Array:
 def minus_squared_distances(Y: Array, gamma: float) -> Evaluator:
     """Return x ↦ −γ‖x−y‖² for all rows y of Y, shape (m, d), with what depends on Y prepared once.
 
-    Rows too far out for their precision are computed again in float64.
+    Rows that are too far from the origin for their precision are computed again in float64.
     """
     if is_sparse(Y):
         return SparseExponents(Y, gamma)
@@ -134,7 +134,7 @@ class Exponents(Evaluator):
         return exponents
 
     def _correct_far_rows(self, exponents: Array, X: Array, far: Mask) -> None:
-        """Compute the rows of `exponents` that are far out again, a few rows at a time."""
+        """Compute rows of `exponents` far from the origin again, a few at a time."""
         xp = namespace(X)
         n = X.shape[0]
 
@@ -209,7 +209,7 @@ class SquaredDistances(Evaluator):
         return squared
 
     def _correct_close_pairs(self, squared: Array, X: Array, close: Mask) -> None:
-        """Compute the distances that have cancelled again, as sums of squared differences."""
+        """Recompute distances that have cancelled, as sums of squared differences."""
         xp = namespace(squared)
         rows, columns = xp.nonzero(close)
 
@@ -252,7 +252,7 @@ def cityblock_distances(X: Array, Y: Array) -> Array:
 
 @cache
 def _openmp() -> ThreadpoolController:
-    """Return the handle on OpenMP: looking for it takes milliseconds."""
+    """Return the handle of OpenMP, cached because finding it takes milliseconds."""
     return ThreadpoolController().select(user_api="openmp")
 
 
@@ -299,7 +299,7 @@ def directions(X: Array) -> Array:
 
 
 def divide_rows(X: Array, sizes: Array) -> Array:
-    """Return each row over its size, shape (n,), or as it is where that is 0."""
+    """Return each row divided by its size (n,), or unchanged if that is 0."""
     xp = namespace(X)
     ones = xp.ones_like(sizes)
     divisors = xp.where(sizes > 0, sizes, ones)
@@ -328,6 +328,6 @@ def _sum_over_features(X: Array, Y: Array, term: Term) -> Array:
 
 
 def _differences(X: Array, Y: Array) -> Iterator[Array]:
-    """Yield x_j − y_j of all pairs, shape (n, m), one feature at a time: no (n, m, d) array."""
+    """Yield x_j − y_j for all pairs, shape (n, m), one feature at a time."""
     for j in range(X.shape[1]):
         yield X[:, j, None] - Y[None, :, j]

@@ -60,10 +60,7 @@ class Quantiles:
         for values, heights in zip(self.knots, self.heights, strict=True):
             both_rise = _rises(values) and _rises(heights)
             if not both_rise or values.shape != heights.shape:
-                msg = (
-                    "Knots and heights must be finite and rise together, as many of one as the "
-                    "other."
-                )
+                msg = "Knots and heights must be finite, increasing, and equal in number."
                 raise ValueError(msg)
 
     @classmethod
@@ -263,7 +260,7 @@ class Metric:
         is_finite = values.size > 0 and np.isfinite(values).all()
         if values.ndim > 2 or not is_finite:
             raise ValueError(
-                "A metric is a finite number, a vector of d of them or a d×q matrix, but "
+                "A metric is a finite number, a vector of d numbers or a d×q matrix, but "
                 f"{format_value(self.map)} was given."
             )
 
@@ -338,7 +335,7 @@ class Metric:
             needed.append(len(self.warp.knots))
 
         if any(width != d for width in needed):
-            msg = f"{self} maps points of {needed[0]} features, but these have {d}."
+            msg = f"{self} needs points with {needed[0]} features, but these have {d}."
             raise ValueError(msg)
 
     def __repr__(self) -> str:

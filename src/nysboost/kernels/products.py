@@ -89,9 +89,8 @@ class Polynomial(Kernel):
         """Raise if a fractional power has no real value."""
         if bool(namespace(bases).any(bases < 0)):
             raise ValueError(
-                f"{self} takes the power {self.degree} of γ⟨x, y⟩ + coef0, which is negative for "
-                "some points and has no such real power: take a whole number as degree, or a "
-                "larger coef0."
+                f"{self} raises γ⟨x, y⟩ + coef0 to the power {self.degree}, but it is negative for "
+                "some points: choose a whole number as degree, or a larger coef0."
             )
 
     def resolve(self, rows: Rows) -> Polynomial:

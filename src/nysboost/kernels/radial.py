@@ -57,7 +57,7 @@ class Scaled(Mapped):
         # "scale" is about the features, and a metric maps them to something else
         is_scale = "scale" in (self.sigma, self.gamma)
         if self.metric is not None and is_scale:
-            raise ValueError('Beside a metric the bandwidth is a number or "median", not "scale".')
+            raise ValueError('With a metric, the bandwidth is a number or "median", not "scale".')
 
     def resolve(self, rows: Rows) -> Self:
         """Return the kernel with γ as a number."""
@@ -126,7 +126,7 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
     require_positive(name, value)
     smallest, largest = RANGES[name]
     if not smallest < float(value) < largest:
-        msg = f"{name}={value!r} leaves no digits of a distance: scale the data instead."
+        msg = f"{name}={value!r} is outside the range of floating point: scale the data instead."
         raise ValueError(msg)
 
 
@@ -136,12 +136,12 @@ def number(kernel: Kernel, name: str) -> float:
     if isinstance(value, str):
         raise ValueError(
             f'{name}="{value}" of {kernel} needs data: pass a number, or fit an estimator, which '
-            "reads it off its data."
+            "computes it from its data."
         )
     if value is None:
         raise ValueError(
             f"{kernel} has no {name}, and its default depends on the data: pass a number, or fit "
-            "an estimator, which reads it off its data."
+            "an estimator, which computes it from its data."
         )
     return float(value)
 
@@ -254,7 +254,7 @@ class Matern(Radial):
 
     def __post_init__(self) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
-            raise ValueError(f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given.")
+            raise ValueError(f"nu of Matern is 0.5, 1.5 or 2.5, but nu={self.nu!r} was given.")
         super().__post_init__()
 
     def _against_mapped(self, Y: Array) -> Evaluator:

@@ -1,4 +1,4 @@
-"""Coordinates of scaled features, and the metric of the raw rows that they amount to."""
+"""Coordinates of scaled features, and the equivalent metric of the raw rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRINCIPAL_ROWS = 2048  # rows that give principal components
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """x ↦ ((h(x) − centre) · factor) P: a shift, and what becomes part of a metric.
+    """x ↦ ((h(x) − centre) · factor) P: a shift, and a part that belongs to the metric.
 
     The factor of a constant feature is 0; h is the warp, and the projection P has shape (d, q).
     """
@@ -40,7 +40,7 @@ class Scale:
         return scaled @ like(self.projection, X)
 
     def to_rows(self, U: Array) -> Array:
-        """Return rows, as they are, at these coordinates; a constant feature has its one value."""
+        """Return raw rows with these coordinates; a constant feature has its one value."""
         # the projection is undone as far as it can be
         if self.projection is not None:
             back = np.linalg.pinv(self.projection)
@@ -54,7 +54,7 @@ class Scale:
         return self.warp.inverse(X)
 
     def metric(self, A: Array) -> Metric:
-        """Return a metric of these coordinates, shape (), (q,) or (q, r), as one of the rows."""
+        """Convert a metric of these coordinates, shape (), (q,) or (q, r), to one of raw rows."""
         # (x · factor) P A, with P and A matrices or scales
         inner = to_host(A)
         P = self.projection
@@ -70,17 +70,17 @@ class Scale:
 
 
 Scaling: TypeAlias = Callable[[Array], Scale]
-"""From rows of a sample to coordinates."""
+"""A function from rows of a sample to coordinates."""
 
 
 def unit_spread(X: Array) -> Scale:
-    """Return the coordinates in which each feature has unit spread."""
+    """Return coordinates in which each feature has unit standard deviation."""
     centre, spread = _location_and_spread(X)
     return Scale(centre, _inverse(spread))
 
 
 def in_proportion(X: Array) -> Scale:
-    """Return the coordinates in which features keep their proportions."""
+    """Return coordinates in which all features are scaled by the same factor."""
     centre, spread = _location_and_spread(X)
     common = np.sqrt(np.mean(spread**2))
     spreads = np.where(spread > 0, common, 0.0)
@@ -88,7 +88,7 @@ def in_proportion(X: Array) -> Scale:
 
 
 def by_quantiles(X: Array) -> Scale:
-    """Return the coordinates in which each feature is at its normal quantiles, at unit spread."""
+    """Return coordinates in which each feature is transformed to normal quantiles."""
     warp = Quantiles.of(X)
     scale = unit_spread(warp(X))
     return replace(scale, warp=warp)
@@ -96,13 +96,13 @@ def by_quantiles(X: Array) -> Scale:
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Coordinates of at most so many leading principal components of scaled features."""
+    """Coordinates of a limited number of leading principal components of scaled features."""
 
     scaling: Scaling
     most: int
 
     def __call__(self, X: Array) -> Scale:
-        """Return the components of rows X, at unit spread on average."""
+        """Return the scaling to the components of rows X, with unit variance on average."""
         scale = self.scaling(X)
         sample = to_host(scale(X[:PRINCIPAL_ROWS, :]))
         U = sample - sample.mean(axis=0)
@@ -153,7 +153,7 @@ SCALINGS: dict[str, Scaling] = {
 
 
 def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
-    """Return each feature's mean and standard deviation, 0 where it is constant."""
+    """Return the mean and standard deviation of each feature, 0 if it is constant."""
     xp = namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
         centre = to_host(xp.mean(X, axis=0))

@@ -1,4 +1,4 @@
-"""Regression and classification: landmarks learn the metric, then all rows predict."""
+"""Regression and classification: landmarks learn the metric, then all rows are used to predict."""
 
 from nysboost.learn import target as target  # registers the method "target"
 from nysboost.learn.classification import NystroemClassifier as NystroemClassifier

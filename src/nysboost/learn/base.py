@@ -106,16 +106,18 @@ class BaseLearner(Estimator):
         of_splits = groups_of_splits(self.cv)
         if of_splits is not None:
             if groups is not None:
-                raise ValueError("Held-out rows are chosen by groups or by the splits of cv.")
+                raise ValueError("Give groups, or splits in cv, but not both.")
             groups = of_splits
         if not isinstance(X, Iterator):
             self._fit(TrainingTable.of(X, y, sample_weight, groups))
             return self
         if y is not None:
-            raise ValueError("X is an iterator, whose blocks (X, y) have targets: leave y out.")
+            raise ValueError(
+                "X is an iterator of pairs (X, y), which contain targets: leave y out."
+            )
         if groups is not None:
             raise ValueError(
-                "X is an iterator, and groups, or splits in cv, need all rows at once: give X as a "
+                "groups, or splits in cv, need all rows at once, but X is an iterator: pass a "
                 "table, or leave them out."
             )
 

@@ -1,4 +1,4 @@
-"""From scores to probabilities, by held-out rows."""
+"""Calibrate probabilities from scores, on held-out rows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ FLOOR = 0.01
 tables: .93 to 1.03, geometric mean .99; floors of .003 and .03 are within 1 % of that."""
 
 SLOPE = 4.0
-"""The slope that the penalty prefers."""
+"""The slope at which the penalty is smallest."""
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Logits slope · s + power · log s + bias of scores s, with biases of shape (k,).
 
-    Scores of squared errors estimate probabilities, whose logarithms are logits; of well separated
-    classes they are 0 and 1 with some noise, for which a slope is better.
+    Scores from squared errors estimate probabilities, whose logarithms are logits. For well
+    separated classes, they are 0 and 1 with some noise, and a slope is better.
     """
 
     slope: float
@@ -47,9 +47,9 @@ class Calibration:
 def calibrate(
     fitted: SearchResult, beside: Sequence[Floats] = (), *, shares: bool
 ) -> tuple[Calibration, Floats]:
-    """Return the calibration with which softmax(logits) fits held-out labels, and weights.
+    """Return the calibration for which softmax(logits) fits held-out labels best, and weights.
 
-    They minimise the log loss of the h held-out rows with a small penalty on the distance from a
+    They minimise the log loss of the h held-out rows, with a small penalty on the distance from a
     slope of 4 and zeros. Labels are smoothed by half a row of each class (Jeffreys).
 
     Parameters
@@ -59,10 +59,10 @@ def calibrate(
     beside : sequence of arrays of shape (h, k)
         Further logits that are added to those of the scores, with weights of 0 or more.
     shares : bool
-        Whether scores estimate probabilities. If not, the power is 0, and for two classes so are
-        the biases, because a linear classifier has an intercept. For several classes a hinge
-        against the rest may never predict one of them (Lee, Lin and Wahba 2004), which biases
-        correct.
+        Whether scores estimate probabilities. If not, the power is 0. For two classes, the biases
+        are 0 too, because a linear classifier has an intercept. With several classes,
+        one-against-rest hinge classifiers may never predict some class (Lee, Lin and Wahba 2004);
+        biases correct this.
 
     Returns
     -------
@@ -108,7 +108,7 @@ class CalibrationLoss:
     biased: bool
 
     def start(self) -> Floats:
-        """Return the variables that the penalty prefers."""
+        """Return the variables with zero penalty."""
         k = self.truth.shape[1]
         start = np.zeros(len(self.terms) + k)
         start[0] = np.log(SLOPE)

@@ -44,8 +44,8 @@ def _adds_rows(classifier: NystroemClassifier) -> bool:
     """Whether rows can be added: the log and hinge losses need all rows at once."""
     if classifier.loss != "squared":
         raise AttributeError(
-            "partial_fit adds rows to squared errors alone, not to "
-            f"loss={classifier.loss!r}: fit all rows at once."
+            'partial_fit is available with loss="squared" only, but the loss is '
+            f"{classifier.loss!r}: fit all rows at once."
         )
     return True
 
@@ -262,8 +262,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         missing = [label for label in expected if label not in labels]
         if missing:
             raise ValueError(
-                f"classes has the label {missing[0]!r}, which the first y does not have, so that "
-                "nothing can be learned about it: begin with rows of every class."
+                f"classes has the label {missing[0]!r}, but the first y does not: begin with rows "
+                "of every class."
             )
         return self.fit(X, y, sample_weight)
 
@@ -272,7 +272,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         labels = check_labels(table.y, self)
         self._refuse_new_labels(labels)
         if self.class_weight is not None and isinstance(self.class_weight, str):
-            raise ValueError('class_weight="balanced" needs all rows: give a dict to partial_fit.')
+            msg = 'class_weight="balanced" needs all rows: for partial_fit, give a dict.'
+            raise ValueError(msg)
 
         counts = self._times_class_weight(table.weights, labels)
         weights = self._added_weight(counts, len(labels))
@@ -288,7 +289,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         new = given[~np.isin(given, self.classes_)].tolist()
         if new:
             raise ValueError(
-                f"y has the label {new[0]!r}, which the first rows did not have: fit again."
+                f"y has the label {new[0]!r}, which was not in the first rows: fit again."
             )
 
     def _times_class_weight(

@@ -1,4 +1,4 @@
-"""The predictive distribution of a regression: its width and its shape, from held-out rows.
+"""The predictive distribution of a regression, with width and shape from held-out rows.
 
 An observation at x is distributed as mean(x) + std(x) · g(U, x) with a standard normal U. The
 function g of U is increasing and piecewise linear: its values are quantiles of the standardised
@@ -20,22 +20,21 @@ from nysboost.numerics.arrays import Array, Floats, Indices, like
 from nysboost.numerics.linalg import positive_or_one
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
-"""The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
+"""The share of held-out rows that an interval of ±1.96 standard deviations should cover."""
 
 FLOORS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0])
-"""Noise that is added to variances, over their mean: leaves underestimate it near equal rows
-(concrete: interval score 1.84 without, 1.44 with, 1.47 with equal widths)."""
+"""Noise that is added to variances, relative to their mean, because leaves underestimate it near
+equal rows (concrete: interval score 1.84 without, 1.44 with, 1.47 with equal widths)."""
 
 NORMAL_SCORES = np.linspace(-3.0, 3.0, 31)
-"""Values of U at which g is known."""
+"""Values of U at which g is stored."""
 
 STEP = float(NORMAL_SCORES[1] - NORMAL_SCORES[0])
 LAST_SEGMENT = len(NORMAL_SCORES) - 2
 
 ROWS_PER_LEVEL, MOST_LEVELS = 100, 20
-"""Held-out rows for each of the predicted levels at which g is known. Pinball loss on twelve tables
-over that of a normal distribution: .856 with 150 rows, .857 with 200, .852 with 100, .923 with a
-single level."""
+"""Held-out rows per level of the prediction. Pinball loss on twelve tables over that of a normal
+distribution: .856 with 150 rows, .857 with 200, .852 with 100, .923 with a single level."""
 
 BY_STD = 0.98
 """The levels are those of the predicted std, not of the mean, if held-out quantiles then have less
@@ -47,23 +46,23 @@ CHOOSING_SCORES = norm.ppf(CHOOSING_LEVELS)
 """The quantiles that choose, and their normal scores."""
 
 MARGIN = 0.01
-"""Ends of intervals are moved out by this share of the standard deviation: values that many rows
-have in common lie at quantiles, and rounding left them just outside (solar: 69 % of rows in 90 %
+"""The ends of intervals are moved outwards by this share of the standard deviation. Values shared
+by many rows lie at quantiles, and rounding put them just outside (solar: 69 % of rows in 90 %
 intervals, and 93 % with the margin)."""
 
 OUTLYING = 0.01
-"""This share of a density is Student's t with two degrees of freedom: of residuals beyond those of
-held-out rows the shape says nothing."""
+"""This share of a density is Student's t with two degrees of freedom, for residuals beyond those of
+held-out rows."""
 
 LEARNING_POWER = 0.125
-"""Errors fall with this power of the number of rows: models of all rows err less than those of the
-folds. 90 % intervals of nine small tables cover 89 to 95 % with it (the mean is 91.5), 90 to 95 %
-without, and with 1/4 88 to 94 %: too few where all is noise, which does not fall."""
+"""Errors fall with this power of the number of rows, so a model of all rows has smaller errors than
+those of the folds. 90 % intervals of nine small tables cover 89 to 95 % with it (the mean is 91.5),
+90 to 95 % without, and with 1/4 88 to 94 %: too few where all is noise, which does not fall."""
 
 TINY = float(np.finfo(np.float64).tiny)
 
 STEEPNESS = 0.01
-"""Least slope of g, which bounds the density where many residuals are equal."""
+"""Smallest slope of g, which bounds the density if many residuals are equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +131,7 @@ class ResidualShape:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """What held-out rows say of the errors of predictions, of targets at unit spread.
+    """The distribution of prediction errors on held-out rows, for standardised targets.
 
     `without_gaps` and `with_gaps` calibrate variances of rows without and with missing values, and
     `shapes` has g for each target.
@@ -178,15 +177,15 @@ class Distribution:
 def calibrate_distribution(
     fitted: SearchResult, gaps: NDArray[np.bool_], train_share: float = 1.0
 ) -> Distribution:
-    """Return the distribution that held-out rows have.
+    """Return the distribution estimated from held-out rows.
 
     Parameters
     ----------
     fitted : SearchResult
-        Targets of h held-out rows, and predictions by models that had not seen them.
+        Targets of h held-out rows, and predictions of models fitted without them.
     gaps : array of shape (h,)
-        Which of them have missing values. A filled gap hardly changes the variance, but the error,
-        so that rows with gaps have a width of their own (Mondrian conformal prediction, Vovk et al.
+        Which of them have missing values. Filling a gap increases the error, but hardly the
+        variance. So rows with gaps have their own width (Mondrian conformal prediction, Vovk et al.
         2003).
     train_share : float
         Share of all rows that these models were fitted to.
@@ -224,21 +223,21 @@ def _distribution_of_one_row(mean: Floats) -> Distribution:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutErrors:
-    """Residuals and variances of held-out rows, (h, t) each, and how often each counts (h,)."""
+    """Residuals and variances of held-out rows, (h, t) each, and their weights (h,)."""
 
     residual: Floats
     variance: Floats
     counts: Floats
 
     def of_kind(self, kind: NDArray[np.bool_]) -> HeldOutErrors:
-        """Return those of the rows of a kind, or of all rows if none of this kind counts."""
+        """Return the errors of rows of one kind, or of all rows if there are none of this kind."""
         if not self.counts[kind].any():
             return self
         return HeldOutErrors(self.residual[kind], self.variance[kind], self.counts[kind])
 
 
 def _scale_to_cover(errors: HeldOutErrors) -> VarianceScale:
-    """Return the scale with which intervals cover held-out rows.
+    """Return the scale for which intervals cover held-out rows.
 
     b maximises the likelihood of these rows. The coverage is that of conformal prediction: a new
     row is one among n + 1.

@@ -1,4 +1,4 @@
-"""Settings, tables and weights as the learners take them."""
+"""Check and convert the settings, tables and weights that users pass to learners."""
 
 from __future__ import annotations
 
@@ -54,16 +54,17 @@ BUFFER_BYTES = 2**28
 """The first blocks of an iterator, up to this size, are fitted; later ones are added to it."""
 
 SMALLEST = 1e-100
-"""Numbers below this, or above its inverse, have squares out of range."""
+"""Squares of numbers below this, or above its inverse, are out of range."""
 
 MOST_TIMES = 10
-"""Weights count rows if they are multiples of the smallest one divided by 1, 2, … or this."""
+"""Weights are counts of rows if they are multiples of the smallest one divided by 1, 2, … or
+this."""
 
 STILL = "rpcholesky"
 """Landmarks of a kernel that learns no metric; k-means centres: 1.25 times its error (concrete)."""
 
 SORTED_SHARE = 0.95
-"""Rows are in the order of time if so large a share of them is not before the row above."""
+"""Rows are in order of time if at least this share of them is not earlier than the row above."""
 
 SAID_OF_GROUPS = "the groups that are held out have {} rows"
 
@@ -71,7 +72,7 @@ SAID_OF_GROUPS = "the groups that are held out have {} rows"
 
 
 def check_settings(learner: Any) -> None:
-    """Raise if a setting of a learner has a value that it does not take."""
+    """Raise if a setting of a learner has an invalid value."""
     if not isinstance(learner.n_components, str):
         require_count("n_components", learner.n_components)
     elif learner.n_components != "auto":
@@ -110,7 +111,7 @@ def check_settings(learner: Any) -> None:
 def candidates_for(
     kernel: Any, metric: str | None, scale: str | None, landmarks: str, rows: Rows
 ) -> Groups:
-    """Return what is tried on these rows, with the settings of `NystroemRegressor`."""
+    """Return the candidates for these rows under the settings of `NystroemRegressor`."""
     has_metric = not isinstance(kernel, Anova) and kernel != "anova"
     if landmarks == "target" and has_metric:
         return make_candidates(kernel, metric, scale, None, landmarks, rows)
@@ -119,9 +120,9 @@ def candidates_for(
 
 
 def place_of(name: Any) -> Place:
-    """Return where the landmarks of a method's name come from; "uniform" are rows at random.
+    """Return the function that finds landmarks by the method with this name.
 
-    What a method finds is taken as it is: its landmarks Z, and the N of its features k(x, Z) N.
+    The result of the method is used unchanged: landmarks Z, and N of its features k(x, Z) N.
     """
     if not isinstance(name, str) or name not in METHODS:
         raise ValueError(unknown("kind of landmarks", name, ("target", *METHODS)))
@@ -137,8 +138,8 @@ def place_of(name: Any) -> Place:
         landmarks = transform.landmarks
         if transform.kernel != gram.kernel or landmarks.points is None:
             raise ValueError(
-                f"{name!r} has features of another kind than kernel values against landmarks: "
-                'compare it as nb.Nystroem(method=…) in a pipeline, or take landmarks="joint".'
+                f"The features of {name!r} are not kernel values with landmarks: use "
+                'nb.Nystroem(method=…) in a pipeline, or choose landmarks="joint".'
             )
         return landmarks.points, transform.normalization
 
@@ -150,7 +151,7 @@ def place_of(name: Any) -> Place:
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Rows X (n, d), their targets y, and how often each counts, shape (n,) or None.
+    """Rows X (n, d) with targets y and weights, shape (n,) or None.
 
     Rows of one of the `groups`, numbers of shape (n,), are held out together.
     """
@@ -168,7 +169,7 @@ class TrainingTable:
         weights: ArrayLike | None,
         groups: ArrayLike | str | None,
     ) -> TrainingTable:
-        """Return what is given to a fit; a column of the groups is no feature."""
+        """Return the table of a fit; a column with the groups is not a feature."""
         if groups is None:
             return cls(X, y, weights)
         values = groups
@@ -177,7 +178,7 @@ class TrainingTable:
         return cls(X, y, weights, number_groups(values))
 
     def counting(self) -> TrainingTable:
-        """Return the table without rows of weight 0, where it is in memory."""
+        """Return the table without rows of weight 0, if it is in memory."""
         in_memory = not is_lazy(self.X) and not is_lazy(self.y)
         if self.weights is None or not in_memory:
             return self
@@ -212,7 +213,7 @@ def _take_rows(X: Any, kept: Indices, n: int) -> Any:
 
 
 def check_weights(weights: Any, n: int) -> Floats:
-    """Return how often each of n rows counts, shape (n,), checked."""
+    """Return the checked weights of n rows, shape (n,)."""
     given = to_numbers(gather(weights), "sample_weight")
     if given.ndim > 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
@@ -236,12 +237,12 @@ def check_weights(weights: Any, n: int) -> Floats:
             "all of them by their mean."
         )
     if not found.sum() > 0:
-        raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
+        raise ValueError("sample_weight is zero for every row: give some rows a positive weight.")
     return found
 
 
 def unit_of_weights(weights: Floats) -> float:
-    """Return the divisor that leaves counts as they are and gives other weights the mean 1."""
+    """Return the divisor that leaves counts unchanged and gives other weights a mean of 1."""
     there = weights[weights > 0]
     least = float(there.min())
 
@@ -258,7 +259,7 @@ def unit_of_weights(weights: Floats) -> float:
 
 
 def groups_of_splits(cv: Any) -> Indices | None:
-    """Return which split of a list (train, test) holds each row out, shape (n,), or None.
+    """Return the number of the split that holds out each row, shape (n,), or None.
 
     A `cv` of None or "time" has no splits.
     """
@@ -269,8 +270,9 @@ def groups_of_splits(cv: Any) -> Indices | None:
     is_partition = np.array_equal(np.sort(rows), np.arange(len(rows)))
     if len(tests) < 2 or not is_partition:
         raise ValueError(
-            'cv is "time", None, or a list of splits (train, test) whose test sets have each row '
-            f"once, as list(KFold(5).split(X)) gives it, but cv={_format_splits(cv)} was given."
+            'cv is "time", None, or a list of splits (train, test) such as '
+            "list(KFold(5).split(X)), whose test sets contain each row exactly once, but "
+            f"cv={_format_splits(cv)} was given."
         )
 
     # the number of the split of each test row, in the order of the rows
@@ -287,7 +289,7 @@ def _format_splits(cv: Any) -> str:
 
 
 def _test_sets(splits: Any) -> list[NDArray[Any]]:
-    """Return the second parts of pairs (train, test), none if one of them is no such pair."""
+    """Return the test sets of pairs (train, test), or none if a pair is invalid."""
     tests: list[NDArray[Any]] = []
     if not isinstance(splits, list | tuple):
         return tests
@@ -305,8 +307,8 @@ def _split_column(X: Any, name: str) -> tuple[Any, Any]:
     """Return a frame without one of its columns, and the values of that column."""
     if not is_frame(X):
         raise ValueError(
-            f"groups={name!r} names a column, but X is no data frame: give the groups as an array "
-            "with one value for each row."
+            f"groups={name!r} names a column, but X is not a data frame: give the groups as an "
+            "array with one value for each row."
         )
     refuse_unknown([name], list_column_names(X), "X")
 
@@ -336,8 +338,7 @@ def number_groups(groups: Any) -> Indices:
     if cells.gaps.any():
         row = int(np.argmax(cells.gaps))
         raise ValueError(
-            f"groups has no value in row {row}: give such a row a group of its own, or leave it "
-            "out."
+            f"groups has no value in row {row}: give this row a group of its own, or remove it."
         )
 
     # numbers in the order of the names, which do not depend on the order of the rows
@@ -347,7 +348,7 @@ def number_groups(groups: Any) -> Indices:
 
 
 def warn_if_unsorted(X: Any, schema: Schema) -> None:
-    """Warn if the rows of a frame in memory are in the order of none of its dates."""
+    """Warn if no date column of a frame in memory is in increasing order."""
     dates = [column for column in schema.columns if column.kind == "date"]
     if not dates or not is_frame(X) or is_lazy(X):
         return
@@ -372,14 +373,14 @@ def warn_if_unsorted(X: Any, schema: Schema) -> None:
 def read_blocks(blocks: Iterator[Any], weights: Any) -> Iterator[TrainingTable]:
     """Yield the blocks of an iterator of (X, y) or (X, y, weights) that have rows.
 
-    `weights`, of shape (n,), are those of all rows, where the blocks have none.
+    `weights` (n,) are the weights of all rows, if the blocks have none.
     """
     start = 0
     for block in blocks:
         if not isinstance(block, tuple | list) or len(block) not in (2, 3):
             raise ValueError("An iterator should yield pairs (X, y), or (X, y, sample_weight).")
         if len(block) == 3 and weights is not None:
-            msg = "sample_weight was given twice: in the blocks of the iterator, and beside it."
+            msg = "sample_weight was given twice, in the blocks of the iterator and as an argument."
             raise ValueError(msg)
 
         table = TrainingTable(*block)
@@ -400,19 +401,19 @@ def read_blocks(blocks: Iterator[Any], weights: Any) -> Iterator[TrainingTable]:
     if weights is not None:
         n_weights = len(np.asarray(weights))
         if n_weights != start:
-            msg = f"sample_weight has {n_weights} values, but {start} rows came."
+            msg = f"sample_weight has {n_weights} values, but the iterator had {start} rows."
             raise ValueError(msg)
 
 
 def _with_shape(X: Any) -> Any:
-    """Return a frame or an array of rows that came without a shape, as lists do."""
+    """Convert rows without a shape, such as lists, to an array."""
     if is_frame(X):
         return to_narwhals(X).to_native()
     return np.asarray(X)
 
 
 def take_buffer(blocks: Iterator[TrainingTable]) -> TrainingTable:
-    """Return the first rows of an iterator, joined; the iterator goes on behind them."""
+    """Return the first rows of an iterator as one table; the iterator continues after them."""
     held: list[TrainingTable] = []
     size = 0
     for block in blocks:
@@ -421,7 +422,7 @@ def take_buffer(blocks: Iterator[TrainingTable]) -> TrainingTable:
         if size >= BUFFER_BYTES:
             break
     if not held:
-        raise ValueError("The iterator gave no block of rows: it should yield pairs (X, y).")
+        raise ValueError("The iterator was empty: it should yield pairs (X, y).")
 
     X = _join_tables([block.X for block in held])
     y = np.concatenate([block.y for block in held])
@@ -429,7 +430,7 @@ def take_buffer(blocks: Iterator[TrainingTable]) -> TrainingTable:
 
 
 def _join_weights(blocks: Sequence[TrainingTable]) -> Floats | None:
-    """Return the weights of all rows, 1 in blocks without; None if no block has some."""
+    """Return the weights of all rows, 1 in blocks without; None if no block has weights."""
     if all(block.weights is None for block in blocks):
         return None
     weights = []
@@ -442,23 +443,23 @@ def _join_weights(blocks: Sequence[TrainingTable]) -> Floats | None:
 
 
 def _join_tables(parts: list[Any]) -> Any:
-    """Return tables as one: frames, or arrays and CSR matrices."""
+    """Concatenate tables: frames, or arrays and CSR matrices."""
     if any(map(is_frame, parts)):
         return _join_frames(parts)
     tables = [part if is_sparse(part) else np.asarray(part) for part in parts]
     widths = sorted({table.shape[1] for table in tables if table.ndim == 2})
     if len(widths) > 1:
-        msg = f"Blocks have {widths[0]} to {widths[-1]} columns: give each the same."
+        msg = f"Blocks have {widths[0]} to {widths[-1]} columns: give all the same columns."
         raise ValueError(msg)
     return stack_tables(tables)
 
 
 def _join_frames(parts: list[Any]) -> Any:
-    """Return data frames as one, with the columns of the first; types that differ are widened."""
+    """Concatenate data frames with the columns of the first; different types are widened."""
     import narwhals as nw
 
     if not all(map(is_frame, parts)):
-        raise ValueError("The iterator gives data frames and arrays: give blocks of one kind.")
+        raise ValueError("The iterator yields data frames and arrays: give blocks of one kind.")
     frames = [to_narwhals(part) for part in parts]
     names = list_column_names(parts[0])
     for i, frame in enumerate(frames):
@@ -473,5 +474,5 @@ def _join_frames(parts: list[Any]) -> Any:
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
-        msg = f"The blocks of the iterator have columns that do not go together: {error}."
+        msg = f"The columns of the iterator's blocks cannot be combined: {error}."
         raise ValueError(msg) from error

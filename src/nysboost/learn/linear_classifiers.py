@@ -1,4 +1,4 @@
-"""Classifiers on the features of a search, one for each class, with C chosen by held-out rows."""
+"""Linear classifiers on the features of a search, one per class, with C chosen on held-out rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST_ROWS = 2**16
 
 @dataclass(frozen=True, eq=False)
 class FittedClassifiers:
-    """Linear classifiers with the C that held-out rows prefer.
+    """Linear classifiers with the best C on held-out rows.
 
     `scores` (h, k) are those of held-out rows, by classifiers fitted without them. `last` was
     fitted without the last held-out part, and `refitted` says whether `fit_to_all` replaces it.
@@ -74,8 +74,8 @@ def fit_in_place_of_squares(
 def fit_beside_squares(trial: CandidateTrial) -> FittedClassifiers:
     """Return logistic regressions whose scores are added to the logits of squared errors.
 
-    They have no intercept, so that far from all landmarks the class frequencies remain. Only rows
-    in memory are used. With a single held-out part the classifiers are not fitted again.
+    They have no intercept, so far from all landmarks the probabilities are the class frequencies.
+    Only rows in memory are used. With a single held-out part, the classifiers are not fitted again.
     """
     objective = Objective(LOSSES["log"], STRENGTHS[USUAL], False, ROUGH)
     data = trial.data.in_memory(MOST_ROWS)
@@ -116,7 +116,7 @@ def _choose_strength(
 def _fit_path(
     factor: Factor, signs: Floats, objectives: Sequence[Objective], mass: Floats
 ) -> list[LinearClassifiers]:
-    """Return classifiers with every C, each of which starts where the one before ended."""
+    """Return classifiers with every C, each started from the previous one."""
     path: list[LinearClassifiers] = []
     for objective in objectives:
         start = path[-1] if path else None
@@ -125,7 +125,7 @@ def _fit_path(
 
 
 def _most_accurate(held_out: Sequence[Floats], data: Data) -> int:
-    """Return which scores, each (h, k), name most labels; of ties the one nearest the usual C."""
+    """Return the index of the most accurate scores (h, k); of ties, the one nearest the usual C."""
     labels = data.Y[data.held].argmax(axis=1)
     mass = data.mass[data.held]
     n_right = np.zeros(len(held_out))
@@ -146,7 +146,7 @@ def _factor(data: Data, features: FeatureMap) -> Factor:
 
 
 def _mirror_two_classes(found: LinearClassifiers) -> tuple[Array, Array]:
-    """Return weights and intercepts of all classes: two classes are one problem, mirrored."""
+    """Return weights and intercepts of all classes; two classes are one mirrored problem."""
     if found.w.shape[1] > 1:
         return found.w, found.b
     xp = arrays.namespace(found.w)

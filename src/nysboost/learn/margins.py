@@ -17,8 +17,8 @@ from nysboost.numerics.arrays import Array, Floats, Indices, gather, spaced_indi
 from nysboost.numerics.linalg import solve_positive
 
 TOLERANCE = 0.02
-"""Newton's method stops when a step would lower the objective by less than this share. Half of it
-changed the accuracy on Pendigits, IJCNN and protein by at most 0.04 points (four seeds)."""
+"""Newton's method stops when a step would lower the objective by less than this share. Half this
+value changed the accuracy on Pendigits, IJCNN and protein by at most 0.04 points (four seeds)."""
 
 CURVED_ROWS = 4
 """The Hessian and the starting point use at most this many rows for each feature."""
@@ -79,7 +79,7 @@ class Hinge:
         return xp.astype(is_near, margins.dtype) / (2 * self.width)
 
     def _near(self, margins: Array) -> Array:
-        """Return how far each margin is inside the parabola, from its end 1 + width."""
+        """Return the distance of each margin from the end 1 + width of the parabola."""
         xp = arrays.namespace(margins)
         return xp.clip(1 + self.width - margins, 0.0, 2 * self.width)
 
@@ -130,9 +130,9 @@ def fit_margins(
     objective : Objective
         Loss, C and when to stop.
     weights : array of shape (n,) or None
-        ω, how often each row counts.
+        ω, the weight of each row.
     start : LinearClassifiers or None
-        Where the descent begins; None begins at a least-squares fit.
+        Starting point; None starts from a least-squares fit.
     """
     features.keep()
     n, p = signs.shape
@@ -198,7 +198,7 @@ class Problems:
     def of(
         cls, features: Factor, signs: Floats, strength: Floats, objective: Objective
     ) -> Problems:
-        """Return the problems with labels and C ω brought to where the features are."""
+        """Return the problems with labels and C ω on the device of the features."""
         template = features.at(np.empty(0, dtype=np.intp))
         y = arrays.like(signs, template)
         column = arrays.like(strength[:, None], template)

@@ -236,8 +236,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         if abs(scaled).max() > 1 / SMALLEST:
             largest = float(abs(Y).max())
             raise ValueError(
-                f"y has values up to {largest:.3g}, so far from those of the first rows that their "
-                "squares are out of range: fit all rows at once."
+                f"y has values up to {largest:.3g}. These are too far from the values of the first "
+                "rows: fit all rows at once."
             )
 
         weights = self._added_weight(table.weights, len(Y))
@@ -309,8 +309,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         levels = check_levels(coverage, "coverage")
         if np.ndim(coverage):
             raise ValueError(
-                f"coverage is one number, but {coverage!r} was given: predict_quantiles takes "
-                "several levels."
+                f"coverage is one number, but {coverage!r} was given: for several levels, use "
+                "predict_quantiles."
             )
         outside = (1 - levels[0]) / 2
         ends = Quantiles(np.array([outside, 1 - outside]), MARGIN)
@@ -422,7 +422,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         found = self._evaluate(X, _means_and_stds)
         if is_lazy(found):
             raise ValueError(
-                "X is lazy, and this method takes rows in memory: compute X first, or ask for "
+                "X is lazy, but this method needs rows in memory: compute X first, or use "
                 "predict_quantiles, which is lazy too."
             )
         return self._split_scaled(found)
@@ -472,7 +472,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         except ValueError as error:
             if "does not convert" not in str(error):
                 raise
-            raise ValueError(f"{error} For labels there is NystroemClassifier.") from error
+            raise ValueError(f"{error} For labels, use NystroemClassifier.") from error
 
         checked = check_array(
             host, ensure_2d=False, ensure_all_finite=False, dtype=np.float64,

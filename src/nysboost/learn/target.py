@@ -21,14 +21,14 @@ from nysboost.numerics.linalg import positive_or_one
 from nysboost.settings import Settings
 
 ROWS_PER_LABEL = 20
-"""Integers are labels if each stands, on average, in so many rows or more."""
+"""Integers are labels if each occurs, on average, in at least this many rows."""
 
 
 def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> Approximation:
     """Return the Nyström approximation with landmarks, kernel and metric trained on y.
 
-    `y` has shape (n,) or (n, t). Of the Gram's kernel only the family counts, if it is Matérn;
-    with few rows the largest member of the mixture is returned.
+    `y` has shape (n,) or (n, t). Of the Gram's kernel, only the family is used, if it is Matérn.
+    With few rows, the member with the largest weight is returned.
     """
     kernel = require_points(gram).kernel
     if not isinstance(kernel, Mapped):
@@ -55,7 +55,7 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
 
 
 def indicators(y: Any, n: int) -> Floats:
-    """Return targets as numbers at unit spread, shape (n, t); labels as indicators."""
+    """Return standardised targets, shape (n, t), or the indicators of labels."""
     if y is None:
         raise ValueError("The method 'target' needs y, the target to train on: pass y=y.")
     if hasattr(y, "device") and not isinstance(y, np.ndarray):
@@ -74,7 +74,7 @@ def indicators(y: Any, n: int) -> Floats:
 
 
 def _are_labels(y: Floats) -> bool:
-    """Whether numbers are labels: integers, of which each comes many times."""
+    """Whether numbers are labels: integers that each occur many times."""
     if y.ndim != 1 or y.dtype.kind not in "iu":
         return False
     most = max(2, len(y) // ROWS_PER_LABEL)

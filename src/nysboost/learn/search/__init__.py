@@ -1,1 +1,1 @@
-"""Learning from a target: kernel and metric by landmarks, predictions by all rows in leaves."""
+"""Learning from a target: landmarks find kernel and metric, and leaves predict from all rows."""

@@ -1,4 +1,4 @@
-"""A candidate: a kernel and a shape of the metric, with landmarks that are trained on y or not."""
+"""A candidate: a kernel and a shape of the metric, with landmarks trained on y or not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ START_GAMMA = 0.01
 """γ at the start of a descent."""
 
 STILL_GAMMA = 0.1
-"""γ of landmarks that are not trained; .01 has up to 1.2 % more log loss on noisy tables."""
+"""γ for landmarks that are not trained; .01 has up to 1.2 % more log loss on noisy tables."""
 
 LOG_GAMMA = (-23.0, 7.0)
 """Bounds of log γ."""
@@ -51,7 +51,7 @@ def uniform_landmarks(
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Landmarks Z (c, q), metric A (), (q,) or (q, r), γ, and perhaps N of a method's k(x, Z) N."""
+    """Landmarks Z (c, q), metric A (), (q,) or (q, r), γ, and N of a method's k(x, Z) N or None."""
 
     kernel: Mapped
     Z: Array
@@ -113,7 +113,7 @@ class Candidate:
         return f"{self.space}, {kernel}, {metric}"
 
     def start(self, rows: TrainingRows, c: int, rng: np.random.Generator) -> Solution:
-        """Return the landmarks of `place`, or k-means centres with the same scale for all."""
+        """Return the landmarks of `place`, or k-means centres with one scale for all features."""
         c = min(c, rows.n)
         X = rows.X[: sample_rows(c), :]
         A = self._first_metric(int(X.shape[1]))
@@ -136,7 +136,7 @@ class Candidate:
         c: int,
         rng: np.random.Generator,
     ) -> Solution:
-        """Return the solution with c landmarks: the new ones are random rows."""
+        """Return the solution extended to c landmarks by random rows."""
         n_more = max(0, c - found.n_landmarks)
         drawn = rng.permutation(rows.n)[:n_more]
         new = take(rows.X, drawn)
@@ -150,7 +150,7 @@ class Candidate:
         steps: int,
         work: Progress,
     ) -> Solution:
-        """Return landmarks, metric and γ after steps of Adam on the loss, from a start."""
+        """Return landmarks, metric and γ after steps of Adam on the loss."""
         if not self.trained:
             return start
         assert isinstance(self.kernel, Radial)
@@ -167,7 +167,7 @@ class Candidate:
         return replace(start, Z=end.U, A=end.A, gamma=math.exp(end.log_gamma))
 
     def _first_metric(self, q: int) -> Floats:
-        """Return the metric with which a descent begins: all features alike, at spread 1/√q."""
+        """Return the initial metric: the same scale 1/√q for all features."""
         if not isinstance(self.shape, str):
             return np.asarray(self.shape)
         unit = q**-0.5
@@ -179,12 +179,12 @@ class Candidate:
 
 
 def sample_rows(c: int) -> int:
-    """Return how many rows give c landmarks their start, and take part in first steps."""
+    """Return the number of rows from which c landmarks start, and which first steps use."""
     return tuning.ROWS_OF_LANDMARK * max(tuning.LANDMARKS, c)
 
 
 def step_rows(c: int, n: int) -> int:
-    """Return how many of n rows a step with c landmarks sees: the more, the less noise."""
+    """Return how many of n rows a step with c landmarks uses: more rows give less noise."""
     least, most = tuning.STEP_ROWS
     share = min(max(n // tuning.SHARE_OF_ROWS, least), most)
     return min(n, max(share, tuning.ROWS_OF_LANDMARK * c))
@@ -231,7 +231,7 @@ class Variables:
         return point._replace(U=map_rows(point.U, point.A))
 
     def gradient(self, point: Point, of_loss: Point) -> Point:
-        """Return the gradient by these variables from that by U, A and log γ."""
+        """Convert the gradient with respect to U, A and log γ to these variables."""
         if self.mapped:
             return of_loss
         return for_landmarks(point.U, point.A, of_loss)
@@ -252,7 +252,7 @@ class BatchGradient:
     work: Progress
 
     def __call__(self, x: Array, step: int) -> Array | None:
-        """Return the gradient at a vector, or None where a factorisation or the time fails."""
+        """Return the gradient at a vector, or None if a factorisation fails or time is over."""
         if not self.work.has_time(tuning.TIME_FOR_DESCENTS):
             return None
 

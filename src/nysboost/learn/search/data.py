@@ -1,4 +1,4 @@
-"""All rows, the rows in memory, and which of these are held out; few rows are sorted before."""
+"""The data of a search: all rows, the rows in memory, and the held-out rows."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from nysboost.rows.rows import ArrayRows, Rows
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 SAMPLE_SHARE = 4
-"""Rows in memory take a fourth of the working memory (MNIST has an error of 1.8 % with a fourth,
+"""Rows in memory take a quarter of the working memory (MNIST has an error of 1.8 % with a quarter,
 and 2.1 % with an eighth)."""
 
 
 FOLDS = 5
-"""Number of folds, if there are few rows; a fifth is held out at most."""
+"""Number of folds for small tables; at most a fifth of the rows is held out."""
 
 
 def uses_folds(n: int) -> bool:
-    """Whether n rows are so few that folds are held out in turn."""
+    """Whether a table of n rows uses cross-validation."""
     return n <= FOLDS * tuning.HELD_OUT[0]
 
 
@@ -55,8 +55,8 @@ class Split(NamedTuple):
 class Data:
     """All rows, with targets (n, t) on the host and weights (n,), and some of them in memory.
 
-    `order` are the numbers of those, in random order, and X the rows themselves; `folds` are the
-    sizes of the parts, from the beginning of `order`, that are held out in turn.
+    X holds the rows in memory, and `order` their numbers in random order. `folds` are the sizes of
+    the parts at the beginning of `order` that are held out in turn.
     """
 
     rows: Rows
@@ -81,10 +81,10 @@ class Data:
         groups: Indices | None = None,
         cv: str | None = None,
     ) -> Data:
-        """Draw rows into memory, and decide which of them are held out.
+        """Draw the rows in memory, and choose the held-out rows among them.
 
         Rows of one of the `groups`, numbers of shape (n,), are held out together. With
-        ``cv="time"`` the rows are in the order of time, and the last ones are held out.
+        ``cv="time"``, the rows are in order of time, and the last ones are held out.
         """
         _check_cv(cv, groups)
 
@@ -125,14 +125,14 @@ class Data:
 
     @property
     def mass(self) -> Floats:
-        """How often each row counts, shape (n,)."""
+        """The weight of each row, shape (n,)."""
         if self.weights is None:
             return np.ones(self.rows.n)
         return self.weights
 
     @cached_property
     def splits(self) -> list[Split]:
-        """Training and held-out rows of each fold; of too few rows, all are both."""
+        """Training and held-out rows of each fold; in very small tables, all rows are both."""
         ends = np.cumsum([0, *self.folds])
         every = np.arange(len(self.order))
         if ends[-1] == 0:
@@ -159,11 +159,11 @@ class Data:
         return arrays.take(self.X, self._held_positions)
 
     def overlaps(self, split: Split) -> bool:
-        """Whether the held-out rows are training rows too, because there are too few."""
+        """Whether the held-out rows are also training rows, because there are too few rows."""
         return len(split.held) == len(self.order)
 
     def mass_without(self, split: Split) -> Floats:
-        """Return how often each row counts, with 0 for the held-out ones, shape (n,)."""
+        """Return the weight of each row, with 0 for held-out rows, shape (n,)."""
         mass = self.mass.copy()
         if not self.overlaps(split):
             mass[self.order[split.held]] = 0.0
@@ -198,11 +198,11 @@ class Data:
         )
 
     def first_split(self) -> Data:
-        """Return the data with the first of the held-out parts alone."""
+        """Return the data with only the first held-out part."""
         return replace(self, folds=self.folds[:1])
 
     def pilot(self, most: int) -> Data:
-        """Return data of at most so many training and held-out rows, of one split."""
+        """Return the first split with a limited number of training and held-out rows."""
         if len(self.order) <= most:
             return self
 
@@ -214,7 +214,7 @@ class Data:
         return self._only(np.concatenate([held, train]), (len(held),))
 
     def in_memory(self, most: int) -> Data:
-        """Return data of the rows in memory only, with at most so many training rows."""
+        """Return only the rows in memory, with a limited number of training rows."""
         n = min(len(self.order), sum(self.folds) + most)
         return self._only(np.arange(n), self.folds)
 
@@ -253,14 +253,14 @@ class Data:
         return TrainingRows(X, Y, weights)
 
     def cut(self, U: Array, most: int) -> Tree:
-        """Return the tree of the rows in memory, mapped to U, which does not depend on the seed."""
+        """Return the tree of the rows in memory, mapped to U; it does not depend on the seed."""
         mapped = arrays.take(U, np.argsort(self.order))
         n_counting = int(np.count_nonzero(self.mass))
         return Tree.of(mapped, most, n_counting)
 
 
 def _check_cv(cv: str | None, groups: Indices | None) -> None:
-    """Raise unless held-out rows can be chosen as asked for."""
+    """Raise if the choice of held-out rows is invalid."""
     if cv not in (None, "time"):
         raise ValueError(f'cv must be None or "time", but {cv!r} was given.')
     if cv is not None and groups is not None:
@@ -268,7 +268,7 @@ def _check_cv(cv: str | None, groups: Indices | None) -> None:
 
 
 def _rows_that_fit(n_features: int, budget: Budget) -> int:
-    """Return how many rows of float64 the share of memory for a sample holds."""
+    """Return the number of float64 rows that fit in the memory for a sample."""
     return budget.bytes // SAMPLE_SHARE // (8 * n_features)
 
 
@@ -276,13 +276,13 @@ def _rows_that_fit(n_features: int, budget: Budget) -> int:
 
 
 class HeldOut(NamedTuple):
-    """Numbers of rows, those held out first, and the sizes of the folds that they form."""
+    """Row numbers, with held-out rows first, and the sizes of their folds."""
 
     order: Indices
     folds: tuple[int, ...]
 
     def without(self, dropped: NDArray[np.bool_]) -> HeldOut:
-        """Return the choice without the rows that are dropped, shape (n,)."""
+        """Return the choice without dropped rows."""
         kept = ~dropped[self.order]
         ends = np.cumsum([0, *self.folds])
         # the sizes of the folds without them
@@ -303,10 +303,10 @@ def hold_out(
     cv: str | None,
     rng: np.random.Generator,
 ) -> HeldOut:
-    """Choose the rows that are held out, and as many `others` as memory holds.
+    """Choose the held-out rows, and as many `others` as fit in memory.
 
-    They are the last ones in the order of time; folds of few rows, in turn; one random part of many
-    rows; or whole groups.
+    Held-out rows are the last rows, folds of a small table in turn, a random part of a large table,
+    or whole groups.
     """
     held = count_held(n)
     room = held + others
@@ -385,7 +385,7 @@ def _folds(
 
 
 class ShuffledGroups(NamedTuple):
-    """Rows, group after group in random order, and where each group ends."""
+    """Row numbers, group by group in random order, and the end of each group."""
 
     order: Indices
     ends: Indices
@@ -422,10 +422,10 @@ class SmallTable:
     def sorted(self) -> SmallTable:
         """Return the rows sorted, without those of weight 0, and equal rows merged into one.
 
-        So the result depends neither on the order of the rows nor on whether a row is repeated or
-        has twice the weight. Rows of equal X are one group: they are held out together. In a table
-        of few categories they are not, and a row that comes twice stays two rows: held out as one,
-        all rows with a label could be missing from training.
+        So the result depends neither on the order of the rows, nor on whether a row is repeated or
+        has twice the weight. Rows with equal X are one group, and held out together. In a table
+        with few distinct rows, they are not grouped or merged, because otherwise all rows with a
+        label could be missing from training.
         """
         d = self.X.shape[1]
         t = self.Y.shape[1]
@@ -466,13 +466,13 @@ class SmallTable:
 
 
 def _number_equal_rows(X: Floats) -> Indices:
-    """Return the number of each sorted row, the same for equal ones, shape (n,)."""
+    """Return a number for each sorted row, the same for equal rows, shape (n,)."""
     changes = np.any(X[1:] != X[:-1], axis=1)
     return np.concatenate([[0], np.cumsum(changes)])
 
 
 def _whole_number_weights(mass: Floats) -> Indices:
-    """Return how often each row comes, if weights are whole numbers, else once."""
+    """Return the count of each row if weights are whole numbers, else 1."""
     if (np.round(mass) != mass).any():
         return np.ones(len(mass), dtype=np.intp)
     times = mass.astype(np.intp)

@@ -5,7 +5,7 @@ In a leaf with mapped rows V, residuals R and weights ω of the rows the coeffic
     (k(V, V) + ρ diag(1/ω)) w = R,
 
 and a new row, mapped to u, is predicted by k(u, V) w of its own leaf. The tree is built from rows
-in memory. Then all rows are grouped by leaf, and each leaf is solved, for Dask's rows on a worker.
+in memory. Then all rows are grouped by leaf, and each leaf is solved (for Dask, on a worker).
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ BLOCK = 256
 """Rows whose variances are computed together."""
 
 PREPARED = 16
-"""Leaves whose prepared kernels are kept."""
+"""Number of leaves whose prepared kernels are kept."""
 
 ROUNDED = 1e-3
 """Rows are stored in float32 if that changes them by at most this share of the error."""
 
 LEAST = 1e-8
-"""Least ρ, below which rounding may make a kernel matrix indefinite."""
+"""Smallest ρ: below it, rounding may make a kernel matrix indefinite."""
 
 
 class LeafRows(NamedTuple):
@@ -75,7 +75,7 @@ class LeafRows(NamedTuple):
         return cls(V, R, table[:, -1])
 
     def and_more(self, table: Array) -> LeafRows:
-        """Return these rows and those of a table."""
+        """Return these rows followed by those of a table."""
         xp = namespace(table)
         new = LeafRows.of_table(table, int(self.V.shape[1]))
         V = xp.astype(new.V, self.V.dtype)
@@ -96,7 +96,7 @@ class LeafRows(NamedTuple):
         return symmetric(block, V.shape[0])
 
     def coefficients(self, K: Array, rho: float) -> Array:
-        """Return (K + ρ diag(1/ω))⁻¹R, (n, t), or 0 if that fails by rounding; K is overwritten."""
+        """Return (K + ρ diag(1/ω))⁻¹R (n, t), or 0 if rounding prevents it; K is overwritten."""
         # K + ρ diag(1/ω)
         xp = namespace(K)
         entries = xp.reshape(K, (-1,))
@@ -121,7 +121,7 @@ class LeafRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """All rows, leaf after leaf, with the coefficients of their ridge regressions.
+    """All rows, leaf by leaf, with the coefficients of their ridge regressions.
 
     A metric of `kernel` is one of the leaves alone; without, they have the model's. `starts`
     (leaves + 1,) are the first rows of the leaves; V (n, q), R (n, t), counts (n,) and
@@ -172,7 +172,7 @@ class Leaves:
         )
 
     def __call__(self, U: Array, budget: Budget | None = None) -> Array:
-        """Return k(u, V) w of the leaf of each mapped row u, shape (n, t)."""
+        """Return k(u, V) w in the leaf of each mapped row u, shape (n, t)."""
         shape = U.shape[0], self.w.shape[1]
         out = namespace(U).zeros(shape, dtype=U.dtype, device=U.device)
         visits = list(self._visits(self.tree(U)))
@@ -197,7 +197,7 @@ class Leaves:
         return out
 
     def variance(self, U: Array, *, seen: bool = False) -> Array:
-        """Return the variance of observations at mapped rows, (n, t), of `seen` rows as if new.
+        """Return the variance of observations at mapped rows (n, t); `seen` rows count as new.
 
         The amplitude is the maximum-likelihood estimate Rᵀ(K + ρ diag(1/ω))⁻¹R/n.
         """
@@ -217,7 +217,7 @@ class Leaves:
 
     @cached_property
     def of_mapped(self) -> Radial:
-        """The kernel of rows that are mapped already."""
+        """The kernel for mapped rows."""
         return self.kernel.with_metric(None)
 
     def _evaluator(self, leaf: slice) -> Evaluator:
@@ -233,7 +233,7 @@ class Leaves:
 
     @cached_property
     def _prepared(self) -> dict[int, Evaluator]:
-        """Prepared kernels of some leaves, by the leaf's first row."""
+        """Prepared kernels of some leaves, by the first row of the leaf."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -258,9 +258,9 @@ class Leaves:
                 yield Visit(together[part], of_leaf)
 
     def add_rows(self, rows: Rows, task: Task, *aligned: Array) -> Leaves:
-        """Return the leaves with more rows; leaves that have new rows are solved again.
+        """Return the leaves with added rows; leaves with new rows are solved again.
 
-        The task, of `LeafTask.over`, returns the leaf and the data of each row.
+        The task comes from `LeafTask.over`, and returns the leaf and the data of each row.
         """
         before = []
         for start, stop in pairwise(self.starts.tolist()):
@@ -293,7 +293,7 @@ def _join_leaf(kernel: Radial, rho: float, before: LeafRows, table: Array) -> Le
 
 
 def predict_leaf(kernel: Radial, rhos: Floats, H: Array, table: Array) -> Floats:
-    """Return what a leaf, a table of V, R and ω, predicts at rows H with each ρ: (r, h, t)."""
+    """Return the predictions of a leaf, a table of V, R and ω, at rows H for each ρ: (r, h, t)."""
     rows = LeafRows.of_table(table, int(H.shape[1]))
     K = rows.kernel_matrix(kernel)
     C = kernel(H, rows.V)
@@ -315,9 +315,9 @@ def nearest_variance(
 ) -> Array:
     """Return the variance of observations at mapped rows H, over the amplitude, shape (h,).
 
-    It is 1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ, with c and K of the nearest rows of the leaf only, as in
-    nearest-neighbour Gaussian processes (Datta et al. 2016). A row that was `seen` is its own
-    nearest row, which is left out.
+    It is 1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ, where c and K belong to the nearest rows of the leaf, as
+    in nearest-neighbour Gaussian processes (Datta et al. 2016). A `seen` row is its own nearest
+    row, which is left out.
     """
     xp = namespace(H)
     C = kernel(H, V)
@@ -348,7 +348,7 @@ def nearest_variance(
 
 
 def _nearest(C: Array, k: int, skipped: int) -> Indices:
-    """Return the columns of the k largest entries of each row, after as many that are skipped."""
+    """Return the columns of the k largest entries of each row, after some skipped ones."""
     xp = namespace(C)
     if hasattr(xp, "topk"):  # PyTorch, which has no argpartition
         _, largest = xp.topk(C, k + skipped)
@@ -370,16 +370,16 @@ class Evaluates(Protocol):
 
 
 def map_block(kernel: Mapped, X: Array) -> Array:
-    """Return rows in memory behind the metric, in float64, shape (n, q)."""
+    """Return rows in memory mapped by the metric, in float64, shape (n, q)."""
     x = arrays.in_float64(arrays.as_float(X))
     return arrays.dense(kernel.mapping(x)(x))
 
 
 def narrow(kernel: Radial, X: Array) -> Radial:
-    """Return the kernel with a metric that maps rows to few coordinates, if it has more.
+    """Return the kernel with a metric that maps rows to at most a few coordinates.
 
-    They are the leading principal components of mapped rows: codes of features give hundreds of
-    coordinates, most of which the metric has shrunk to nothing.
+    These are the leading principal components of mapped rows. Codes give hundreds of coordinates,
+    but the metric has shrunk most of them to nearly zero.
     """
     U = arrays.to_host(map_block(kernel, X[:PRINCIPAL_ROWS, :]))
     metric = kernel.metric
@@ -399,10 +399,10 @@ def narrow(kernel: Radial, X: Array) -> Radial:
 
 @dataclass(frozen=True, eq=False)
 class LeafTask:
-    """What finds the leaf of a row, and its residual.
+    """A task that finds the leaf of each row, and its residual.
 
-    Rows are mapped by the metric of `kernel`, before the tree. If leaves are `asked` for, (leaves,)
-    truth values, only their rows count.
+    The metric of `kernel` maps the rows before the tree. If a mask `asked` (leaves,) is given, only
+    rows of these leaves are used.
     """
 
     kernel: Mapped
@@ -454,9 +454,9 @@ class LeafTask:
 
 
 def rows_per_leaf(local: bool | int | str, rows: Rows, width: int, budget: Budget) -> int:
-    """Return how many rows a leaf has at most, so that two kernel matrices fit; 0 is no leaves.
+    """Return the largest number of rows of a leaf, so that two kernel matrices fit; 0 is no leaves.
 
-    The leaves hold all rows, with `width` numbers for each; "auto" has leaves if these fit.
+    The leaves hold all rows, with `width` numbers for each. "auto" uses leaves if they fit.
     """
     if local is False:
         return 0

@@ -1,4 +1,4 @@
-"""The loss that landmarks and metric minimise: how badly y is predicted from k(X, Z).
+"""The loss of landmarks and metric, which measures how well y is predicted from k(X, Z).
 
 With C = k(XA, U) on a sample of n rows, U = ZA the mapped landmarks, W = k(U, U), γ the ratio of
 the noise s² to the kernel's amplitude, S = CᵀC, b = CᵀY, M = γW + S and w = M⁻¹b, the loss is the
@@ -107,8 +107,8 @@ def target_loss(
 ) -> tuple[float, Point | None]:
     """Return L/n of rows with centred targets, and its gradient.
 
-    `trace` is τ, and each row counts `copies` times, as those of a batch do. If a factorisation
-    fails by rounding, the loss is infinite and has no gradient.
+    `trace` is τ, and each row counts `copies` times, as those of a batch do. If rounding makes a
+    factorisation fail, the loss is infinite and has no gradient.
     """
     xp = namespace(rows.X)
     U, A, log_gamma = point
@@ -249,7 +249,7 @@ class CollapsedBound:
 
 
 def _noise(total: Array, explained: Array) -> Array:
-    """Return YᵀY − bᵀw, which is positive, also where all of y is explained or constant."""
+    """Return YᵀY − bᵀw, kept positive even if y is constant or fully explained."""
     xp = namespace(total)
     noise = xp.maximum(total - explained, EXACT * total)
     return xp.where(noise > 0, noise, xp.ones_like(noise) * EXACT)
@@ -327,7 +327,7 @@ class CrossKernel:
 
 
 def _squared_distances(X: Array, U: Array) -> Array:
-    """Return ‖x − u‖² for all pairs, from one product: a search needs no more digits."""
+    """Return ‖x − u‖² for all pairs from one product, which is precise enough for a search."""
     # [x, ‖x‖², 1] times [−2u, 1, ‖u‖²]
     xp = namespace(X)
     x = squared_norms(X)[:, None]
@@ -338,7 +338,7 @@ def _squared_distances(X: Array, U: Array) -> Array:
 
 
 def _inner(X: Array, Y: Array, full: bool) -> Array:
-    """Return XᵀY, or its diagonal alone."""
+    """Return XᵀY, or only its diagonal."""
     if full:
         return X.T @ Y
     return namespace(X).sum(X * Y, axis=0)

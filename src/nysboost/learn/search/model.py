@@ -25,7 +25,7 @@ from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 @dataclass(frozen=True, eq=False)
 class HeldOutFeatures:
-    """What the choice of γ needs of a fold: moments of training rows, features of held-out ones.
+    """The part of a fold needed to choose γ: moments of training rows, features of held-out rows.
 
     F (h, r) are features of the rows `held`, and `gamma` is the loss's γ.
     """
@@ -53,7 +53,7 @@ class HeldOutFeatures:
 
 
 def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
-    """Return the multiple of γ with the least error on held-out rows, of equal ones the largest."""
+    """Return the multiple of γ with the smallest held-out error; of ties, the largest."""
     errors = []
     for multiple in tuning.GAMMAS.tolist():
         of_folds = [fold.squared_error(multiple) for fold in folds]
@@ -65,7 +65,8 @@ def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
 def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
     """Return weights ≥ 0 of sum 1, shape (m,), with the least squared error on held-out rows.
 
-    They minimise ‖Σ w_i r_i‖² + λ s² ‖w − 1/m‖² with residuals r_i, of which s is the least norm.
+    They minimise ‖Σ w_i r_i‖² + λ s² ‖w − 1/m‖² with residuals r_i, where s is the smallest norm of
+    them.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
 def _residual_factor(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
     """Return R (m, m) with ‖Rw‖ = ‖Σ w_i r_i‖ for the residuals of m predictions, (h, t) each.
 
-    It is made of blocks of rows, so that thousands of classes take no more memory.
+    It is computed from blocks of rows, so that thousands of classes take no more memory.
     """
     m = len(means)
     root = np.sqrt(counts / counts.sum())[:, None]
@@ -114,11 +115,11 @@ def _residual_factor(means: Sequence[Floats], truth: Floats, counts: Floats) -> 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """weight · g(x) + local_weight · (what the leaf of x adds to the model g), behind codes.
+    """weight · g(x) + local_weight · (correction of the model g in the leaf of x), after codes.
 
-    `logistic` (r, k) are the weights of a logistic regression on the features of g, if there is
-    one, times its own weight. `corrected` is the model whose residuals the leaves hold, where rows
-    that came later have changed g: what the leaves learned of the first rows stays right.
+    `logistic` (r, k) holds the weights of a logistic regression on the features of g, times its own
+    weight, if there is one. `corrected` is the model whose residuals the leaves hold. It differs
+    from g if `partial_fit` has changed g, so that the corrections remain valid.
     """
 
     model: LinearPredictor
@@ -131,7 +132,7 @@ class Member:
 
     @cached_property
     def predictor(self) -> LinearPredictor:
-        """Columns of weight · g and the logits of the logistic regression, in one predictor."""
+        """Weight · g and the logits of the logistic regression, as columns of one predictor."""
         mean = self.weight * self.model.mean
         w = self.weight * self.model.w
 
@@ -149,14 +150,14 @@ class Member:
 
     @property
     def leaf_kernel(self) -> Mapped:
-        """The kernel whose metric maps rows to the leaves: their own, if they have one."""
+        """The kernel whose metric maps rows for the leaves: that of the leaves, or of the model."""
         if self.leaves is None or self.leaves.kernel.metric is None:
             kernel: Mapped = self.model.kernel
             return kernel
         return self.leaves.kernel
 
     def predict(self, rows: Rows, budget: Budget) -> Array:
-        """Return what the member contributes to predictions, (n, t), and to logits, (n, t + k)."""
+        """Return the member's part of predictions (n, t), or of these and logits (n, t + k)."""
         rows = with_codes(rows, self.codes)
         found = self.predictor.evaluate(rows, budget)
         if self.leaves is None:
@@ -170,9 +171,9 @@ class Member:
         return found
 
     def variance(self, X: Array, *, seen: bool = False) -> tuple[Array, Array]:
-        """Return weight times the variance at rows (n, t), and times how outlying they are (n,).
+        """Return the variance at rows (n, t) and how outlying they are (n,), each times the weight.
 
-        Rows that were `seen` in training are treated as new. Leaves have their own variance.
+        Rows that were `seen` in training count as new. Leaves have their own variance.
         """
         model = self._linear_model
         if self.codes is not None:

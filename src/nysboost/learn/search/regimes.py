@@ -1,4 +1,4 @@
-"""Which candidates are tried: by the size of the table, and by what the user asks for."""
+"""Choose the candidates by the size of the table and the user's settings."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ MATERN12 = Matern(0.5, 1.0)
 MATERN32 = Matern(1.5, 1.0)
 
 SHAPES = ("auto", "one", "each", "full")
-"""Shapes of a metric that a user can ask for."""
+"""The values of the setting `metric`."""
 
 Groups: TypeAlias = list[tuple[Candidate, ...]]
-"""Groups of candidates: first steps select one of each."""
+"""Groups of candidates; first steps select one from each group."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for, and the sizes of the table.
+    """The settings of a user, and the size of the table.
 
-    A kernel of None, and a metric or scale of "auto", leave the choice to the search.
+    With a kernel of None, or a metric or scale of "auto", the search chooses.
     """
 
     kernel: Mapped | None
@@ -52,47 +52,47 @@ class Request:
 
     @property
     def few(self) -> bool:
-        """Whether the rows are few: held out in folds, and many candidates are mixed."""
+        """Whether the table is small, so that it uses folds and mixes many candidates."""
         return uses_folds(self.n_rows)
 
     @property
     def wide(self) -> bool:
-        """Whether a full metric is one of principal components."""
+        """Whether a full metric uses principal components."""
         return self.n_features > tuning.WIDE
 
     @property
     def smooth(self) -> Mapped:
-        """The kernel asked for, or Matérn 3/2."""
+        """The user's kernel, or Matérn 3/2."""
         return self.kernel or MATERN32
 
     @property
     def rough(self) -> Mapped:
-        """The kernel asked for, or Matérn 1/2."""
+        """The user's kernel, or Matérn 1/2."""
         return self.kernel or MATERN12
 
     @property
     def kernels(self) -> list[Mapped]:
-        """The smooth and the rough kernel; one, if it is asked for."""
+        """The smooth and the rough kernel, or the user's kernel."""
         return _distinct(self.smooth, self.rough)
 
     @property
     def general(self) -> str:
-        """The shape of the metric asked for, or a full one."""
+        """The user's shape of the metric, or a full metric."""
         return "full" if self.metric == "auto" else self.metric
 
     @property
     def narrow(self) -> str:
-        """The shape of the metric asked for, or a scale per feature."""
+        """The user's shape of the metric, or a scale per feature."""
         return "each" if self.metric == "auto" else self.metric
 
     @property
     def tries_codes(self) -> bool:
-        """Whether codes are tried: each has a scale, and a few rows have few of them."""
+        """Whether codes are tried: each has its own scale, and small tables have few codes."""
         free = self.scale == "auto" and self.narrow == "each"
         return free and not (self.few and self.wide)
 
     def scalings(self, *automatic: str) -> list[str]:
-        """Return the name of the scaling asked for, or these."""
+        """Return the user's scaling, or the given names."""
         if self.scale == "auto":
             return list(automatic)
         return [self.scale or "none"]
@@ -106,9 +106,9 @@ def make_candidates(
     name: str,
     rows: Rows,
 ) -> Groups:
-    """Return the candidates for a learner's settings, in groups of which one each is selected.
+    """Return groups of candidates for a learner's settings; one of each group is selected.
 
-    `place`, called `name`, chooses landmarks that are not trained on y.
+    `place`, with the name `name`, chooses landmarks that are not trained on y.
     """
     # the kernel that is asked for
     automatic = isinstance(kernel, str) and kernel == "auto"
@@ -144,7 +144,7 @@ def make_candidates(
 def _trained(request: Request) -> Groups:
     """Return the candidates with landmarks and metric trained on y.
 
-    Of few rows all are fitted and mixed; of many, first steps select one.
+    In small tables all are fitted and mixed; in large tables, first steps select one.
     """
     if request.wide:
         candidates = _wide_candidates(request)
@@ -186,7 +186,8 @@ def _few_rows_candidates(request: Request) -> list[Candidate]:
 def _wide_candidates(request: Request) -> list[Candidate]:
     """Return full metrics of principal components, and a scale per feature if n ≥ d.
 
-    Components without scaling suit pixels; hotel rates, 146 columns, have .252, and .206 scaled.
+    Components without scaling suit pixels. Hotel rates, with 146 columns, have an error of .252
+    without scaling and .206 with it.
     """
     candidates = []
     spaces = request.scalings("none", "standard")
@@ -223,10 +224,10 @@ def _with_codes(request: Request) -> Groups:
 
 
 def _linear(request: Request, spaces: list[str]) -> Groups:
-    """Return linear models in the original columns, for each scaling: one of them is selected.
+    """Return linear models of the columns for each scaling; one of them is selected.
 
-    A Gaussian kernel much wider than the rows is linear on them, and with as many landmarks as
-    rows, or as columns, its ridge regression is that of the columns.
+    A Gaussian kernel much wider than the data is nearly linear. With as many landmarks as rows or
+    columns, its ridge regression equals that of the columns.
     """
     # landmarks that span the rows
     enough = min(request.n_rows, request.n_features + 1, tuning.LINEAR_LANDMARKS)
@@ -260,7 +261,7 @@ def _distinct(*values: T) -> list[T]:
 
 
 def _each_alone(candidates: Iterable[Candidate]) -> Groups:
-    """Return a group for each candidate, so that all are fitted and mixed."""
+    """Put each candidate in its own group, so that all are fitted and mixed."""
     return [(candidate,) for candidate in candidates]
 
 

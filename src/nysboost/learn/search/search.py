@@ -25,7 +25,7 @@ from nysboost.rows.rows import Rows
 from nysboost.tables.piecewise import count_numeric
 
 Notes: TypeAlias = list[tuple[str, float]]
-"""What was tried, with its held-out error."""
+"""Names of candidates with their held-out errors."""
 
 
 class WeighedTrial(NamedTuple):
@@ -38,7 +38,7 @@ class WeighedTrial(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """A mixture of members fitted to all rows, and what h held-out rows say of it.
+    """A mixture of members fitted to all rows, and its evaluation on h held-out rows.
 
     truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
     rows; weights (h,) or None say how often each row counts; X (h, d) are the rows, and `variance`
@@ -74,7 +74,7 @@ class HeldOutVariance:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the parts of a search are.
+    """The sizes of the parts of a search.
 
     `c` landmarks if they are not trained; of trained ones `n_first` in
     first steps, `n_in_folds` without the held-out rows
@@ -89,7 +89,7 @@ class Sizes:
 
     @classmethod
     def of(cls, data: Data, c: int, leaf_rows: int) -> Sizes:
-        """Return the sizes for c landmarks at most; with leaves fewer are enough."""
+        """Return the sizes for at most c landmarks; with leaves, fewer are enough."""
         few = tuning.PILOT_LANDMARKS
 
         # folds: as many landmarks in first steps as in the end
@@ -130,7 +130,7 @@ def run_search(
     cv: str | None = None,
     max_time: float | None = None,
 ) -> SearchResult:
-    """Return the mixture of candidates that held-out rows prefer.
+    """Return the mixture of candidates with the smallest error on held-out rows.
 
     1. Of each group of candidates first steps, with few landmarks and rows, select one; those that
        can hardly win are left out.
@@ -183,7 +183,7 @@ def _bytes_of_landmarks(c: int, n_features: int) -> int:
 
 
 def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
-    """Leave out codes of too many columns, and linear models that are not asked for.
+    """Leave out codes of too many columns, and linear models with too many landmarks.
 
     Those have more landmarks than others, unless the user asks for fewer.
     """
@@ -213,7 +213,7 @@ class Pilot(NamedTuple):
 
 
 def _can_win(pilots: Sequence[Pilot]) -> list[Pilot]:
-    """Return the pilots whose error is near the least one, which is the first of them."""
+    """Return the pilots whose error is near the smallest one, best first."""
     found = sorted(pilots, key=lambda pilot: pilot.error)
     most = tuning.CAN_WIN * found[0].error
     return [pilot for pilot in found if pilot.error <= most]
@@ -221,7 +221,7 @@ def _can_win(pilots: Sequence[Pilot]) -> list[Pilot]:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """The data of a search, the sizes of its parts, what was tried, and how far it is."""
+    """The state of a search: data, sizes, candidates tried so far, and progress."""
 
     data: Data
     sizes: Sizes
@@ -229,7 +229,7 @@ class Search:
     work: Progress
 
     def announce(self, groups: Groups) -> None:
-        """Tell the progress how much work there is, in units of first steps."""
+        """Report the amount of work, in units of first steps."""
         n_candidates = sum(len(group) for group in groups)
 
         # the long descent, or the other folds and all rows
@@ -239,7 +239,7 @@ class Search:
         self.work.begin(2 * n_candidates + len(groups) * (after + 1))
 
     def select(self, group: Sequence[Candidate]) -> Pilot:
-        """Return the candidate of a group with the least held-out error after first steps.
+        """Return the candidate of a group with the smallest held-out error after first steps.
 
         With leaves if the model will have leaves: without, bike and kin40k select the rougher
         kernel, although the smoother one is better.
@@ -268,7 +268,7 @@ class Search:
         return min(pilots, key=lambda pilot: pilot.error)
 
     def go_on(self, pilots: Sequence[Pilot]) -> list[CandidateTrial]:
-        """Return trials of the pilots, as long as there is time; at least one."""
+        """Continue the pilots as trials while there is time; at least one."""
         trials: list[CandidateTrial] = []
         for pilot in pilots:
             if trials and not self.work.has_time(tuning.TIME_FOR_TRIALS):
@@ -279,9 +279,9 @@ class Search:
         return trials
 
     def score_leaves(self, trials: Sequence[CandidateTrial]) -> list[CandidateTrial]:
-        """Score leaves of the trained candidates, as far as memory holds the rows mapped by each.
+        """Score leaves of the trained candidates, as far as their mapped rows fit in memory.
 
-        The first one chooses ρ for all.
+        The first candidate chooses ρ for all.
         """
         scored = []
         width = 0
@@ -306,7 +306,7 @@ class Search:
         return scored
 
     def mix(self, trials: Sequence[CandidateTrial]) -> SearchResult:
-        """Return the mixture of all predictions that held-out rows prefer, fitted to all rows."""
+        """Return the mixture with the smallest held-out error, fitted to all rows."""
         data = self.data
         truth = data.Y[data.held]
         mass = data.mass[data.held]
@@ -360,7 +360,7 @@ class FinalFit:
 
 
 def _warn_of_linear(result: SearchResult, rows: Rows) -> None:
-    """Say that a linear model would do, if it predicts best and columns are far more than rows."""
+    """Warn if a linear model predicts best and there are far more columns than rows."""
     of_linear = [one.weight for one in result.trials if one.trial.candidate.linear]
     weight = sum(of_linear)
     if weight > 0.5 and rows.n_features > tuning.FAR_MORE * rows.n:

@@ -1,4 +1,4 @@
-"""A trial: a candidate fitted without held-out rows, and what it predicts for them."""
+"""A trial: a candidate fitted without the held-out rows, and its predictions for them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nysboost.tables.piecewise import PiecewiseCodes
 
 
 class Prediction(NamedTuple):
-    """What a model predicts for held-out rows, shape (h, t), and its name in reports."""
+    """Predictions of a model for held-out rows, shape (h, t), and its name in reports."""
 
     name: str
     mean: Floats
@@ -55,7 +55,7 @@ class LeafScore:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A candidate with the data behind its codes, and the scale of its coordinates."""
+    """A candidate with its coded data, and the scale of its coordinates."""
 
     candidate: Candidate
     data: Data
@@ -93,7 +93,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class CandidateTrial:
-    """A candidate fitted without the held-out rows of each fold, and what it predicts for them.
+    """A candidate fitted without the held-out rows of each fold, and its predictions for them.
 
     `multiple` is γ of the weights over the loss's; mean (h, t) are held-out predictions by
     landmarks, and `leaves` those with leaves, if there are any.
@@ -113,9 +113,9 @@ class CandidateTrial:
         c: int,
         work: Progress,
     ) -> CandidateTrial:
-        """Fit a candidate by few steps, without the first held-out part alone.
+        """Fit a candidate by a few steps, without the first held-out part.
 
-        Of many rows at most so many take part.
+        In large tables, only a limited number of rows is used.
         """
         data = prepared.data.first_split().pilot(most)
         few = replace(prepared, data=data)
@@ -130,10 +130,10 @@ class CandidateTrial:
         c: int,
         work: Progress,
     ) -> CandidateTrial:
-        """Fit a candidate whose first steps found a solution, which saw no row of the first fold.
+        """Fit a candidate from the solution of first steps, which used no row of the first fold.
 
-        With one held-out part it is continued with c landmarks and more rows. With folds it is
-        that of the first one, and the others begin anew.
+        With one held-out part, the solution is continued with c landmarks and more rows. With
+        folds, it is used for the first fold, and the other folds start again.
         """
         first_split, *other_splits = prepared.data.splits
 
@@ -177,7 +177,7 @@ class CandidateTrial:
 
     @property
     def data(self) -> Data:
-        """The data, behind the candidate's codes."""
+        """The data, with the codes of the candidate."""
         return self.prepared.data
 
     @property
@@ -312,7 +312,7 @@ def _held_out_features(
 
 @dataclass(frozen=True, eq=False)
 class HeldOutLeaves:
-    """Leaves without the held-out rows of a fold, and the leaf of each of these.
+    """Leaves without the held-out rows of a fold, and the leaf of each held-out row.
 
     H (h, q) are the held-out rows, mapped, and leaf (h,) their leaves.
     """
@@ -334,7 +334,7 @@ class HeldOutLeaves:
         return cls(data, fold, kernel, tree, H, tree(H))
 
     def draw(self, enough: int) -> NDArray[np.bool_]:
-        """Return which leaves to ask: random ones that contain `enough` held-out rows."""
+        """Return a mask of random leaves that contain `enough` held-out rows."""
         # leaves in random order, as many as contain enough
         counts = self._counts
         drawn = np.random.default_rng(0).permutation(len(counts))
@@ -351,7 +351,7 @@ class HeldOutLeaves:
         return np.bincount(self.leaf, minlength=self.tree.n_leaves)
 
     def predict(self, rhos: Floats, asked: NDArray[np.bool_]) -> Floats:
-        """Return corrections with each ρ (r, h, t): 0 where a leaf is not asked, or has no rows."""
+        """Return corrections for each ρ (r, h, t): 0 if a leaf is not chosen or has no rows."""
         data = self.data
         shape = len(rhos), len(self.leaf), data.n_outputs
         mean = np.zeros(shape)
@@ -375,7 +375,7 @@ class HeldOutLeaves:
         return mean
 
     def choose(self, predicted: Floats, asked: NDArray[np.bool_]) -> int:
-        """Return which of the predictions (r, h, t) misses the rows of asked leaves least."""
+        """Return the index of the best predictions (r, h, t) for rows in the chosen leaves."""
         known = np.flatnonzero(asked[self.leaf])
         rows = self.data.order[self.fold.split.held][known]
         missed = self.data.Y[rows] - predicted[:, known]
