@@ -285,7 +285,7 @@ class Approximation(LowRankMatrix):
             self._factor.keep()
             return error(self._residual(None), np.arange(n))
 
-        # on some
+        # on the given rows
         chosen = positions(rows, n)
         if len(chosen) == 0:
             msg = "No rows were given, so there is no error to measure: give at least one row."
@@ -394,7 +394,6 @@ class Approximation(LowRankMatrix):
         kernel = self.kernel or "precomputed"
         parts = [repr(self.method), str(kernel), f"n={n}"]
 
-        # its size
         if len(self.learners) > 1:
             parts.append(f"{len(self.learners)} learners")
         parts.append(f"{len(self.landmarks)} landmarks")

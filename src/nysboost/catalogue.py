@@ -358,7 +358,7 @@ def find_method(name: str, y: TableLike | None = None) -> Run:
         if name in _LIMITS:
             _LIMITS[name].check(name, gram.n)
 
-        # one that learns from y is a run already
+        # a method that needs y has the form of a run
         if name in _WITH_TARGET:
             approximation = _WITH_TARGET[name](gram, y, settings, rng)
             return approximation.with_name(name)

@@ -262,7 +262,6 @@ class Settings:
         if asked is None:
             return min(DEFAULT_COMPONENTS, n)
 
-        # at most n
         if asked > n:
             warnings.warn(_say_clipped(asked, n, n), stacklevel=2)
         return min(asked, n)

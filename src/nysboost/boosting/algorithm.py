@@ -64,7 +64,7 @@ def boost(
     # Step 2. Boosting.
     errors: list[float] = []
     for i in track(range(1, state.p), "boosting step"):
-        # where p is open: enough learners, by the error of the strong approximation on V2
+        # if p is open, stop when the error of the strong approximation on V2 no longer falls
         if settings.n_learners == "auto":
             strong = (final or rule).combine_finally(state, i)
             errors.append(state.error_on(state.V2, strong))
@@ -95,7 +95,6 @@ def boost(
         state.add_learner(J)
         watch.lap("e")
 
-        # the record of the step
         step = state.note(V, J, mixture, residual_norm, watch.seconds)
         if settings.callback is not None:
             settings.callback(step)

@@ -158,7 +158,7 @@ def _next_size(
     between = np.arange(too_few + 1, upper)
     guess = min(upper, curve.first_below(tol, between))
 
-    # which is near enough to what is known
+    # stop if it is near enough to what is known
     nearest = max(too_few, guess)
     if enough is not None and enough <= CLOSE_ENOUGH * nearest:
         return None

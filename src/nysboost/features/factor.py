@@ -177,7 +177,7 @@ class Factor:
         name = function.__name__.strip("_")
         budget = self.gram.budget
 
-        # to rows of X, of which features are computed first
+        # a pass over rows of X computes their features first
         if self.kept is None:
             return FeaturePass(
                 self.transform,
@@ -189,7 +189,7 @@ class Factor:
                 counter=self.gram.counter,
             )
 
-        # or to rows of F: a factorisation holds several copies of a block
+        # in a pass over rows of F a factorisation holds several copies of a block
         block_bytes = min(BLOCK_BYTES, budget.bytes // 8)
         numbers_of_row = self.transform.rank + self.gram.rows.n_features
         size = max(1, block_bytes // (8 * numbers_of_row))

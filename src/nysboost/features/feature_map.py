@@ -197,7 +197,6 @@ class FeatureMap:
 
     def __call__(self, X: Given) -> Array:
         """Return the features of the rows of a table, shape (n, r)."""
-        # no rows
         shape = getattr(X, "shape", ())
         if shape and shape[0] == 0:
             reference = as_float(dense(X))
@@ -228,11 +227,11 @@ class FeatureMap:
 
     def prepare(self, template: Array) -> PreparedMap:
         """Return the map prepared for rows like `template`; for NumPy arrays, this is cached."""
-        # dtype and width say all of NumPy's rows, but not of others
+        # dtype and width describe rows of NumPy, but not of others
         if type(template) is not np.ndarray:
             return self._prepare(template)
 
-        # of which those of a precomputed matrix come in two widths
+        # rows of a precomputed matrix come in two widths
         form = template.dtype, template.shape[1]
         if form not in self._prepared:
             self._prepared[form] = self._prepare(template)

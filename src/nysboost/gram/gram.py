@@ -383,7 +383,6 @@ class KernelGram(Gram):
         if is_sparse(X) or self.eps > EPS:
             return self
 
-        # evenly spread rows
         step = max(1, self.n // COMPARED_ROWS)
         spread = np.arange(0, self.n, step)
 
@@ -506,7 +505,7 @@ def make_gram(
 
         return make_precomputed(X, budget, params, corrupted=corrupted)
 
-    # the kernel's parameters become numbers, some of which are read off the rows
+    # some of the kernel's parameters are read off the rows
     rows = scan_rows(X)
     made = make_kernel(kernel, **params)
     resolved = made.resolve(rows)

@@ -332,7 +332,7 @@ def find_map(array: object) -> MemoryMap | None:
 
 def release_pages(array: NDArray[np.generic]) -> None:
     """Let the system drop the array's pages; what was written to them stays in the file."""
-    # of a copy on write the pages are all that there is of it
+    # the pages of a copy on write have no other copy
     owner = find_map(array)
     if owner is None or owner.mode == "c" or array.size == 0:
         return

@@ -208,16 +208,29 @@ def refuse_non_finite(
     if all_finite(entries(values)):
         return
 
-    stored = values.tocoo() if is_sparse(values) else to_host(values)
+    # all entries, or those that a sparse matrix stores
+    if is_sparse(values):
+        stored = values.tocoo()
+    else:
+        stored = to_host(values)
     numbers = entries(stored)
-    wrong = np.isinf(numbers) if gaps else ~np.isfinite(numbers)
+
+    wrong = ~np.isfinite(numbers)
+    if gaps:
+        wrong = np.isinf(numbers)
     if not wrong.any():
         return
 
     # the first of them, for the message
     at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    what = "NaN" if np.isnan(numbers[at]) else "infinity"
-    place = (stored.row[at], stored.col[at]) if is_sparse(stored) else at
+    what = "infinity"
+    if np.isnan(numbers[at]):
+        what = "NaN"
+
+    # its row, and its column in a table
+    place = at
+    if is_sparse(stored):
+        place = (stored.row[at], stored.col[at])
     where = f"row {start + place[0]}"
     if len(place) > 1:
         where += f", column {place[1]}"

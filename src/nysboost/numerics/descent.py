@@ -59,7 +59,7 @@ def descend(
         if along > NOTHING * -promised:
             pairs.append((moved, bend, 1 / along))
 
-        # the step is made
+        # make the step
         gained = value - next_value
         x = x + moved
         value = next_value

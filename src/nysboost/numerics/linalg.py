@@ -140,12 +140,14 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     xp = namespace(A)
 
     # A turn / scale = rest holds throughout; in units of the scale, squares stay in range
+    c = A.shape[1]
     scale = max_abs(A) or 1.0
     rest = in_float64(A) / scale
-    turn = like(np.eye(A.shape[1]), rest)
+    turn = like(np.eye(c), rest)
 
+    # singular values below this share of the largest are rounding
     rounding_of_entries = ROUNDING * epsilon(A)
-    rounding_of_sums = A.shape[1] * EPS
+    rounding_of_sums = c * EPS
     smallest = max(rounding_of_entries, rounding_of_sums)
 
     Q = rest[:, :0]

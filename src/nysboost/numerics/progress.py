@@ -112,7 +112,7 @@ class Progress:
         if not self.total or not made:
             return None
 
-        # as fast as it has been since it began
+        # at the speed since it began
         passed = self.clock() - self.begun
         rest = max(self.total - self.done, 0.0)
         estimate = passed * rest / made
@@ -165,7 +165,7 @@ def report_progress(
     if not isinstance(verbose, Integral | None):
         raise ValueError(f"verbose is None, 0 or 1, but verbose={verbose!r} was given.")
 
-    # a larger computation shows itself, and one that knows no parts counts these
+    # a surrounding computation shows its own progress; without parts of its own it counts these
     outer = _current.get()
     if outer is not None:
         verbose = 0
@@ -283,13 +283,11 @@ class _Bar:
     def _watch(self) -> None:
         """Look at the work until it is over."""
         while not self._over.wait(REFRESH):
-            # the bar appears
             if self.shown is None and self._progress.is_long:
                 self.shown = _make_bar()
                 task = self.shown.add_task(self._title, left="")
                 self.shown.start()
 
-            # and moves
             if self.shown is not None:
                 self._update(self.shown, task)
         if self.shown is not None:

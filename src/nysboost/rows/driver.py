@@ -148,11 +148,10 @@ def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> It
                 if len(waiting) >= most:
                     yield waiting.popleft().result()
 
-            # the last ones
             while waiting:
                 yield waiting.popleft().result()
         except BaseException:
-            # what has not begun does not begin
+            # cancel what has not begun
             for future in waiting:
                 future.cancel()
             raise
