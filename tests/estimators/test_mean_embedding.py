@@ -1,5 +1,7 @@
 """Mean embeddings in dense form, and the size and power of the test that they make."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,3 +92,23 @@ def test_rare_categories_of_one_distribution_are_no_difference():
     pairs = zip(samples[::2], samples[1::2], strict=True)
     found = [nb.mmd_test(*pair, random_state=0).pvalue for pair in pairs]
     assert np.median(found) > 0.2
+
+
+KERNEL_DOORS = {
+    "mmd_test": lambda table: nb.mmd_test(table, table, n_permutations=9, random_state=0),
+    "approximate": lambda table: nb.approximate(table, n_components=3, random_state=0),
+    "Nystroem": lambda table: nb.Nystroem(n_components=3, random_state=0).fit(table),
+}
+
+
+@pytest.mark.parametrize("door", KERNEL_DOORS)
+def test_a_date_beside_other_columns_of_a_kernel_is_a_warning(door):
+    days = pd.date_range("2026-01-01", periods=40, freq="D")
+    table = pd.DataFrame({"day": days, "size": np.arange(40.0)})
+    with pytest.warns(UserWarning, match="dates are seconds, .*the column 'day'"):
+        KERNEL_DOORS[door](table)
+
+    # what the sentence asks for
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KERNEL_DOORS[door](table.assign(day=(days - days[0]).days.astype(float)))

@@ -22,6 +22,9 @@ SINGLE_TESTS: dict[str, Any] = {
         lambda: nb.mmd_test(X, X, gama=1.0), "Did you mean 'gamma'"),
     "two samples, a column of the first not in the second": (
         lambda: nb.mmd_test(BOTH, BOTH[["a"]]), "Y has no column 'b'"),
+    "two samples, NaN in the second": (
+        lambda: nb.mmd_test(X, np.where(X[3, 1] == X, np.nan, X)),
+        "Y contains NaN, first at row 3, column 1"),
     "two samples of other widths": (
         lambda: nb.mmd_test(X, X[:, :2]), "X has 4 features, but Y has 2"),
     "two samples and gamma": (

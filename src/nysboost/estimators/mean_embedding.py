@@ -17,7 +17,14 @@ from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.features.factor import Factor
 from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, gather, is_sparse
-from nysboost.numerics.checks import RandomState, as_bytes, make_rng, require_count, to_table
+from nysboost.numerics.checks import (
+    RandomState,
+    as_bytes,
+    make_rng,
+    refuse_non_finite,
+    require_count,
+    to_table,
+)
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.progress import report_progress, track
 from nysboost.rows.lazy import map_rows
@@ -237,9 +244,10 @@ def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[Sample, Sample]:
     elif is_frame(Y):
         Y = _encode(Y)
 
-    checks = CHECKS | {"ensure_all_finite": True}
-    x: Sample = check_array(to_table(X), **checks)
-    y: Sample = check_array(to_table(Y, name="Y"), **checks)
+    x: Sample = check_array(to_table(X), **CHECKS)
+    y: Sample = check_array(to_table(Y, name="Y"), **CHECKS)
+    refuse_non_finite(x, 0)
+    refuse_non_finite(y, 0, "Y")
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features, but Y has {y.shape[1]}: give both the same features."
         raise ValueError(msg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -66,8 +67,9 @@ class Schema:
         Parameters
         ----------
         parts : iterable of sequences of ColumnSummary
-        missing : "fill" or another
-            Unless it is "fill", gaps are refused.
+        missing : "fill", "raise" or "refuse"
+            Unless it is "fill", gaps are refused. With "refuse" a kernel sees the numbers as they
+            are, and not scaled as by a learner.
         named : bool
             Whether later tables are matched by the names of their columns.
         ids : "keep" or "drop"
@@ -88,6 +90,8 @@ class Schema:
                 "X has no column that can be used: all are ids, text that hardly comes again, or "
                 "have no values."
             )
+        if missing == "refuse":
+            _warn_of_seconds([column for column in columns if column.used])
         return cls(columns, len(columns), named)
 
     def read(self, X: Table, missing: str = "fill", start: int = 0) -> list[Cells]:
@@ -159,6 +163,18 @@ class Schema:
                 line += f" and {len(found) - SHOWN} more"
             lines.append(line)
         return lines or [f"number: {self.width} columns"]
+
+
+def _warn_of_seconds(used: Sequence[Column]) -> None:
+    """Warn of dates beside other columns, which hardly count in a kernel of seconds."""
+    dates = [column.name for column in used if column.kind == "date"]
+    if dates and len(dates) < len(used):
+        warnings.warn(
+            "In a kernel dates are seconds, beside which the other columns hardly count: convert "
+            f"the column {dates[0]!r} to a number of their size first, in days for example. "
+            "Learners scale columns themselves.",
+            stacklevel=2,
+        )
 
 
 def _add_up(parts: Iterable[Sequence[ColumnSummary]]) -> list[ColumnSummary]:
