@@ -286,3 +286,13 @@ def test_the_variance_of_a_leaf_is_that_of_a_gaussian_process_or_more(n, seed):
         without = [exact(V[i : i + 1], V[at], counts[at])[0] for i, at in enumerate(others)]
         found = nearest_variance(MATERN32, 0.1, V, V, counts, seen=True)
         np.testing.assert_allclose(found, without, rtol=1e-9)
+
+
+def test_held_out_rows_are_predicted_as_new_rows_are():
+    """With another ridge for held-out rows the error was five times that of new rows."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(700, 2))
+    y = np.sin(5 * X[:, 0]) * np.cos(5 * X[:, 1])
+    model = nb.NystroemRegressor(10, **QUICK).fit(X[:300], y[:300])
+    missed = np.std(model.predict(X[300:]) - y[300:]) / np.std(y)
+    assert 0.6 * missed < model.validation_error_ < 1.6 * missed

@@ -213,10 +213,19 @@ class Pilot(NamedTuple):
 
 
 def _can_win(pilots: Sequence[Pilot]) -> list[Pilot]:
-    """Return the pilots whose error is near the smallest one, best first."""
-    found = sorted(pilots, key=lambda pilot: pilot.error)
-    most = tuning.CAN_WIN * found[0].error
-    return [pilot for pilot in found if pilot.error <= most]
+    """Return the pilots whose error is near the least one, which is the first of them.
+
+    Of few rows also what is worse by more than chance is left out: first steps are all there are.
+    """
+    best, *others = sorted(pilots, key=lambda pilot: pilot.error)
+    found = [best]
+    for pilot in others:
+        is_near = pilot.error <= tuning.CAN_WIN * best.error
+        if is_near and best.prepared.data.uses_folds:
+            is_near = pilot.trial.deviations_behind(best.trial) <= tuning.WORSE
+        if is_near:
+            found.append(pilot)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +263,7 @@ class Search:
             # leaves of these rows
             has_leaves = self.sizes.leaf_rows > 0 and candidate.trained
             if has_leaves and not self.data.uses_folds:
-                leaves = trial.score_leaves(tuning.RHOS, self.sizes.leaf_rows)
+                leaves = trial.score_leaves(self.sizes.leaf_rows)
                 trial = replace(trial, leaves=leaves)
 
             pilot = Pilot(prepared, trial, trial.error)
@@ -279,23 +288,19 @@ class Search:
         return trials
 
     def score_leaves(self, trials: Sequence[CandidateTrial]) -> list[CandidateTrial]:
-        """Score leaves of the trained candidates, as far as their mapped rows fit in memory.
-
-        The first candidate chooses ρ for all.
-        """
+        """Score leaves of the trained candidates, as far as memory holds their mapped rows."""
         scored = []
         width = 0
-        rhos = tuning.RHOS
         for trial in trials:
             # as many rows in a leaf as memory allows beside the leaves before
             wider = width + trial.n_mapped + self.data.n_outputs
             fitting = rows_per_leaf("auto", self.data.rows, wider, self.data.budget)
             most = min(self.sizes.leaf_rows, fitting)
             if most and trial.candidate.trained and self.work.has_time(tuning.TIME_FOR_LEAVES):
-                leaves = trial.score_leaves(rhos, most)
+                leaves = trial.score_leaves(most)
                 trial = replace(trial, leaves=leaves)
-                rhos = np.array([leaves.rho])
-                width = wider
+                if leaves is not None:
+                    width = wider
 
             # errors for reports
             for prediction in trial.predictions:

@@ -24,6 +24,9 @@ from nysboost.numerics.progress import Progress
 from nysboost.numerics.tree import Tree
 from nysboost.tables.piecewise import PiecewiseCodes
 
+SMALLEST = 1e-300
+"""Added to what may be zero, before it divides."""
+
 
 class Prediction(NamedTuple):
     """Predictions of a model for held-out rows, shape (h, t), and its name in reports."""
@@ -205,28 +208,34 @@ class CandidateTrial:
         """Held-out error of the last prediction."""
         return self.data.error(self.predictions[-1].mean)
 
-    def score_leaves(self, rhos: Floats, most: int) -> LeafScore:
-        """Return held-out predictions with leaves; some leaves of the first fold choose ρ."""
+    def deviations_behind(self, other: CandidateTrial) -> float:
+        """Return by how many standard deviations the squared error is larger than another's."""
+        truth = self.data.Y[self.data.held]
+        missed = (self.mean - truth) ** 2
+        missed_by_other = (other.mean - truth) ** 2
+
+        # the difference of each row, whose mean is known up to its deviation over √h
+        behind = np.mean(missed - missed_by_other, axis=1)
+        deviation = np.std(behind) / len(behind) ** 0.5
+        return float(np.mean(behind) / (deviation + SMALLEST))
+
+    def score_leaves(self, most: int) -> LeafScore | None:
+        """Return held-out predictions with leaves, or None if they are not worth their time.
+
+        Small leaves of the first fold choose ρ, and say whether larger ones can gain.
+        """
+        small = HeldOutLeaves.of(self.data, self.folds[0], min(most, tuning.SMALL_LEAF))
+        rho, gain = small.choose_rho(self.mean)
+        if small.tree.n_leaves > 1 and gain < tuning.LEAF_GAIN:
+            return None
+
         corrections = []
-        start = 0
         for fold in self.folds:
             leaves = HeldOutLeaves.of(self.data, fold, most)
-            stop = start + len(fold.split.held)
-            if len(rhos) == 1:
-                every = np.ones(leaves.tree.n_leaves, dtype=bool)
-                correction = leaves.predict(rhos, every)[0]
-            else:
-                # what some leaves predict with each ρ is kept for the best one
-                asked = leaves.draw(tuning.HELD_OUT[0] // 2)
-                tried = leaves.predict(rhos, asked)
-                best = leaves.choose(self.mean[start:stop] + tried, asked)
-                rhos = rhos[best : best + 1]
-                correction = tried[best] + leaves.predict(rhos, ~asked)[0]
+            correction = leaves.predict(np.array([rho]))[0]
             corrections.append(correction)
-            start = stop
-
         mean = self.mean + np.concatenate(corrections)
-        return LeafScore(mean, float(rhos[0]), most)
+        return LeafScore(mean, rho, most)
 
     def fit_to_all(self, shares: Floats, c: int, work: Progress) -> Member:
         """Return the candidate's member, fitted to all rows; with zero shares, only its features.
@@ -350,14 +359,41 @@ class HeldOutLeaves:
         """How many held-out rows each leaf has."""
         return np.bincount(self.leaf, minlength=self.tree.n_leaves)
 
-    def predict(self, rhos: Floats, asked: NDArray[np.bool_]) -> Floats:
-        """Return corrections for each ρ (r, h, t): 0 if a leaf is not chosen or has no rows."""
+    def choose_rho(self, mean: Floats) -> tuple[float, float]:
+        """Return the best ρ over γ, and the share of squared errors that leaves take away with it.
+
+        `mean` (h, t) are predictions without leaves, to which a mixture may add a part of what the
+        leaves say. Some leaves are asked.
+        """
+        asked = self.draw(tuning.HELD_OUT[0] // 2)
+        known = np.flatnonzero(asked[self.leaf])
+        rows = self.data.order[self.fold.split.held][known]
+        missed = self.data.Y[rows] - mean[known]
+        root = self.data.mass[rows, None] ** 0.5
+
+        # ‖r‖² − ‖r − s c‖² with the best share s of corrections c, for each ρ
+        r = root * missed
+        c = root * self.predict(tuning.RHOS, asked)[:, known]
+        along = np.sum(r * c, axis=(1, 2))
+        squares = np.sum(c * c, axis=(1, 2)) + SMALLEST
+        shares = np.clip(along / squares, 0.0, 1.0)
+        gains = 2 * shares * along - shares**2 * squares
+
+        best = np.argmax(gains)
+        gain = gains[best] / (np.sum(r * r) + SMALLEST)
+        return float(tuning.RHOS[best]), float(gain)
+
+    def predict(self, rhos: Floats, asked: NDArray[np.bool_] | None = None) -> Floats:
+        """Return corrections (r, h, t) with each ρ over γ.
+
+        They are 0 where a leaf is not asked, or has no rows.
+        """
         data = self.data
         shape = len(rhos), len(self.leaf), data.n_outputs
         mean = np.zeros(shape)
+        if asked is None:
+            asked = np.ones(self.tree.n_leaves, dtype=bool)
         asked = asked & (self._counts > 0)
-        if not asked.any():
-            return mean
 
         # rows are grouped by leaf, without the held-out ones
         mass = data.mass_without(self.fold.split)
@@ -367,17 +403,10 @@ class HeldOutLeaves:
         # each leaf predicts its held-out rows
         places = [np.flatnonzero(self.leaf == j) for j in range(len(asked))]
         held = [take(self.H, at) for at in places]
-        predict = partial(predict_leaf, self.kernel.with_metric(None), rhos)
+        own = self.kernel.with_metric(None)
+        predict = partial(predict_leaf, own, rhos * self.fold.solution.gamma)
         values = data.rows.group(task, predict, held, *aligned)
         for at, of_leaf in zip(places, values, strict=True):
             if of_leaf is not None:
                 mean[:, at] = of_leaf
         return mean
-
-    def choose(self, predicted: Floats, asked: NDArray[np.bool_]) -> int:
-        """Return the index of the best predictions (r, h, t) for rows in the chosen leaves."""
-        known = np.flatnonzero(asked[self.leaf])
-        rows = self.data.order[self.fold.split.held][known]
-        missed = self.data.Y[rows] - predicted[:, known]
-        of_rows = np.mean(missed**2, axis=2)
-        return int(np.argmin(of_rows @ self.data.mass[rows]))

@@ -45,9 +45,8 @@ GAMMAS = 10.0 ** np.arange(1.0, -3.1, -1.0)
 """γ of the weights over γ of the loss. Smaller values overfit outlying rows (keggundirected:
 .54)."""
 
-RHOS = 10.0 ** np.arange(0.5, -1.6, -1.0)
-"""ρ of the leaves over γ of the loss: elevators prefers 10, pol 1, protein .1, kin40k .01. The
-first candidate chooses for all: within .5 % on ten tables, kin40k on a GPU in 3.7 s, not 5.0."""
+RHOS = 10.0 ** np.arange(1.5, -1.6, -1.0)
+"""ρ of the leaves over γ of the loss: elevators prefers 10, pol 1, protein .1, kin40k .01."""
 
 BANDWIDTHS = 2.0 ** np.arange(-2.0, 3.1)
 """Bandwidths of landmarks that are not trained, in units of √d spreads."""
@@ -66,6 +65,10 @@ CODES = 256
 LEAF_ROWS = (4096, 49152)
 """Rows of a leaf, on a processor and a device. Kin40k: .040 with 4000, .032 with all rows."""
 
+SMALL_LEAF, LEAF_GAIN = 1024, 0.013
+"""Rows of the leaves that choose ρ, and the least share of squared errors that they must take away:
+where they do not, as on wages, abalone and credit status, leaves of all rows gain nothing."""
+
 LEAF_WIDTH = 128
 """Coordinates of mapped rows in leaves of many rows. Bike hours, 259: .2107 with all, .2126 with
 64."""
@@ -81,9 +84,10 @@ within 2 % on twelve tables."""
 BEYOND = 4.0
 """A row is outlying if its variance without noise is more than this many times the mean."""
 
-CAN_WIN = 1.2
-"""Candidates with more than this many times the smallest error after first steps are left out. With
-1.3 seven tables have .987 times the error of trying all."""
+CAN_WIN, WORSE = 1.2, 2.0
+"""Candidates whose error after first steps is more than so many times the least are left out (with
+1.3 seven tables have .987 times the error of trying all), and of few rows those whose squared
+errors are that many standard deviations larger: abalone and wages take .6 of the time."""
 
 TIME_FOR_PILOTS, TIME_FOR_TRIALS, TIME_FOR_DESCENTS, TIME_FOR_LEAVES = 0.25, 0.5, 0.7, 0.7
 """Shares of `max_time` after which no more candidates begin, none is continued, descents end, and
