@@ -37,10 +37,15 @@ class ExistsError(UserError):
 
 @contextmanager
 def raise_as(kind: type[UserError]) -> Iterator[None]:
-    """Turn errors inside into a kind of error with the same message."""
+    """Turn errors inside into a kind of error with the same message.
+
+    Errors of the operating system that name a file are left as they are.
+    """
     try:
         yield
     except (ValueError, OSError) as error:
+        if getattr(error, "filename", None) is not None:
+            raise
         raise kind(str(error)) from error
 
 

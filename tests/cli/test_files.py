@@ -349,3 +349,69 @@ def test_a_models_columns_are_found_whatever_their_order(command, folder):
         status, _, err = command("transform", name, table, "--out", "g.npy")
         assert status == 5
         assert says in err
+
+
+def test_names_that_are_no_utf_8_are_written(command, folder):
+    name = os.fsdecode(b"p\xff.csv")
+    assert command("predict", "price.nysboost", "table.csv", "--out", name)[0] == 0
+    assert len(pd.read_csv(name)) == len(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("predict price.nysboost table.csv --out - --id ", "There is no column ''"),
+        ("fit table.csv --out m --task regression", "--task cannot be given without --target"),
+        ("fit table.csv --out m --drop-missing-target", "--drop-missing-target cannot be given"),
+        ("fit rows.csv --out m --target a --task classification", "--category a says so"),
+        ("fit table.csv --out m --target a --separator §", "one ASCII character"),
+        ("compare rows.csv --methods ,", "names no method"),
+        ("compare rows.csv --components 5", "raise --components or lower --learners"),
+    ],
+)
+def test_options_that_cannot_be_followed_are_sentences(words, says, command, folder):
+    status, _, err = command(*words.split(" "))
+    assert status == 2
+    assert says in err
+
+
+def test_names_of_places_are_sentences(command, folder):
+    status, _, err = command("predict", "price.nysboost", "table.csv", "--out", "n" * 300 + ".csv")
+    assert status == 3
+    assert "File name too long: nnn" in err
+    (folder / "closed").mkdir(mode=0o500)
+    if os.access("closed", os.W_OK):
+        pytest.skip("this user may write anywhere")
+    for words in ("fit table.csv --target a", "predict price.nysboost table.csv"):
+        status, _, err = command(*words.split(), "--out", "closed/p.csv")
+        assert status == 3
+        assert err == "nysboost: Nothing may be written to the folder 'closed': write to another.\n"
+
+
+def test_notes_on_a_file_are_told_beside_a_table_on_standard_output(command, folder):
+    TABLE.to_csv("table.csv", index=False, sep=";", decimal=",")
+    status, out, err = command("predict", "price.nysboost", "table.csv", "--out", "-")
+    assert status == 0
+    assert out.startswith('"prediction"\n')
+    assert "separated by semicolons, decimal comma" in err
+
+
+def test_small_results_take_small_chunks_of_stores(command, folder):
+    assert command("predict", "price.nysboost", "table.csv", "--out", "p.h5")[0] == 0
+    assert (folder / "p.h5").stat().st_size < 100_000
+
+
+def test_an_unreadable_model_is_no_damaged_one(command, folder):
+    (folder / "price.nysboost").chmod(0)
+    if os.access("price.nysboost", os.R_OK):
+        pytest.skip("this user may read anything")
+    status, _, err = command("predict", "price.nysboost", "table.csv", "--out", "-")
+    assert (status, err) == (3, "nysboost: Permission denied: price.nysboost.\n")
+
+
+def test_reports_ask_for_their_packages_first(command, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, out, err = command("learn", "rows.csv", "--target", "a")
+    assert status == 2
+    assert "needs the package matplotlib" in err
+    assert "smallest error first" not in out

@@ -223,3 +223,16 @@ def test_long_cells_take_time_in_proportion_to_their_length(text):
     with pytest.raises(ValueError, match="fitted with numbers"):
         schema.read(pa.table({"x": [text]}))
     assert Schema.of(pa.table({"x": [text, "a"]})).columns[0].kind == "category"
+
+
+@pytest.mark.parametrize("form", ["%Y/%m/%d %H:%M", "%Y.%m.%d", "%Y/%m/%dT%H:%M:%S"])
+def test_dates_with_the_year_first_are_dates(form):
+    days = pd.date_range("2020-01-01 06:00", periods=40, freq="27h")
+    written = pd.DataFrame({"day": [day.strftime(form) for day in days]})
+    schema = Schema.of(written)
+    assert schema.columns[0].kind == "date"
+    expected = days if "%H" in form else days.normalize()
+    np.testing.assert_array_equal(
+        Codes.of(schema)(written)[:, 0],
+        Codes.of(schema)(pd.DataFrame({"day": expected}))[:, 0],
+    )

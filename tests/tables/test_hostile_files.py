@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 import nysboost as nb
+from nysboost.numerics.messages import printable, unknown
 from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.targets import read_target
 from nysboost.tables.text_format import TextFormat
@@ -209,3 +210,37 @@ def test_a_column_number_out_of_range_in_a_libsvm_file_is_a_sentence(tmp_path):
     (tmp_path / "t.libsvm").write_text("1 1000000000000:2\n")
     with pytest.raises(NoTableError, match="is no LIBSVM file of numbers"):
         open_table(tmp_path / "t.libsvm")
+
+
+def test_a_null_character_is_told_by_its_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n3,\x004\n")
+    with pytest.raises(NoTableError, match="NUL character in line 3"):
+        open_table(path)
+
+
+def test_utf_32_is_recognised(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,ü\n", encoding="utf-32")
+    (batch,) = open_table(path).batches()
+    assert batch.to_pydict() == {"a": [1.0], "b": ["ü"]}
+
+
+def test_a_row_without_end_is_a_sentence(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n1,2\n" + b"0" * 2**26)
+    file = open_table(path)
+    with pytest.raises(TableError, match=r"a row of more than 16\.8 MB"):
+        list(file.batches())
+
+
+def test_of_many_names_the_first_are_known(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",".join(f"a{i}" for i in range(3000)) + "\n" + "1," * 2999 + "1\n")
+    with pytest.raises(ValueError, match=r"Known are .*a99, … \(3,000 in all\)\.") as found:
+        raise ValueError(unknown("column", "", open_table(path).names))
+    assert len(str(found.value)) < 800
+
+
+def test_hidden_characters_are_shown():
+    assert printable("\ufeffa\u200b\u202eb\x1b") == r"\ufeffa\u200b\u202eb\x1b"

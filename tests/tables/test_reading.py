@@ -238,7 +238,7 @@ WRONG = {
     ),
     "an open quotation mark": ('a,b\n1,"x\n2,y\n3,z\n', "quotation mark in line 2"),
     "spaces alone": ("  \n \n", "is empty"),
-    "no text": ("a,b\n\x00\x01,2\n", "not a text file"),
+    "no text": ("a,b\n\x00\x01,2\n", "NUL character in line 2"),
 }
 
 

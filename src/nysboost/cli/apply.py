@@ -49,7 +49,7 @@ def run(options: Namespace) -> Found:
     if options.command == "predict":
         what = "prediction"
         function = _predictions_of(model, options)
-        beside = [name for name in (options.id, *options.keep) if name]
+        beside = [name for name in (options.id, *options.keep) if name is not None]
     else:
         what = "feature"
         function = _features_of(model)

@@ -69,10 +69,10 @@ def _levels(text: str) -> list[float]:
 
 def _separator(text: str) -> str:
     """Return a separator; a quotation mark or the end of a line is none."""
-    is_one_character = len(text) == 1 and text not in '"\r\n'
+    is_one_character = len(text) == 1 and text.isascii() and text not in '"\r\n'
     if is_one_character or text in ("tab", "\\t"):
         return text
-    raise ArgumentTypeError(f"one character, or the word tab, is needed, not {text!r}")
+    raise ArgumentTypeError(f"one ASCII character, or the word tab, is needed, not {text!r}")
 
 
 def _count(least: int, default: int | None = None, metavar: str = "N") -> Spec:

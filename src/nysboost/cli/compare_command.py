@@ -17,7 +17,7 @@ from nysboost.cli.sinks import Found
 from nysboost.cli.source import Source, open_source
 from nysboost.compare import methods
 from nysboost.compare.page import WRITTEN as REPORT_FILES
-from nysboost.compare.page import make_writable, publish
+from nysboost.compare.page import make_writable, publish, refuse_missing_packages
 from nysboost.gram.precomputed import check_precomputed
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, is_sparse
@@ -43,6 +43,7 @@ def compare(options: Namespace) -> Found:
     kernel = _choose_kernel(options)
     points = _read_points(options)
     budget = methods.choose_budget(options.components, len(points), chosen, options.learners)
+    refuse_missing_packages()
     make_writable(options.out, REPORT_FILES, [options.data])
 
     # what is compared on what

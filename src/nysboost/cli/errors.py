@@ -44,6 +44,10 @@ CODES = {
 }
 """The exit code of each kind of error, special kinds before general ones."""
 
+WRONG_PLACE = (errno.ENAMETOOLONG, errno.ELOOP)
+WRONG_PLACES = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+"""Errors of the operating system about the name of a file, not about the room for it."""
+
 
 @contextmanager
 def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iterator[None]:
@@ -81,10 +85,10 @@ def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
         return f"There is not enough memory{reason}. Try a smaller --max-memory.", NO_ROOM
 
     # errors of the operating system, special kinds before general ones
-    if isinstance(error, FileNotFoundError):
-        return f"There is no file {error.filename or error}.", NO_FILE
-    if isinstance(error, PermissionError):
-        return f"Permission denied: {error.filename or error}.", NO_FILE
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"There is no file {error.filename}.", NO_FILE
+    if isinstance(error, PermissionError) and error.filename:
+        return f"Permission denied: {error.filename}.", NO_FILE
     if isinstance(error, OSError):
         return _describe_os_error(error)
 
@@ -97,6 +101,10 @@ def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
 def _describe_os_error(error: OSError) -> tuple[str, int]:
     """Return a sentence about an error of the operating system, and the exit code."""
     said = (error.strerror or str(error)).rstrip(".")
+    if error.errno in WRONG_PLACE or isinstance(error, WRONG_PLACES):
+        if error.filename:
+            said = f"{said}: {error.filename}"
+        return f"{said}.", NO_FILE
 
     # what to do where no place is left, unless the error says it
     advice = ""

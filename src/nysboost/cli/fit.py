@@ -46,6 +46,7 @@ from nysboost.tables.files import join_tables
 from nysboost.tables.rows import name_columns
 from nysboost.tables.schema import Schema
 from nysboost.tables.summaries import ColumnSummary, summarise_columns
+from nysboost.tables.values import first_of
 from nysboost.user_error import TableError, UserError, raise_as
 
 if TYPE_CHECKING:
@@ -60,7 +61,14 @@ SMALL_SHARE = 0.05
 Block: TypeAlias = Array
 """Rows as numbers, shape (n, d)."""
 
-OF_LEARNERS = {"linear": False, "cv": "random", "groups": None, "max_time": None}
+OF_LEARNERS = {
+    "task": "auto",
+    "linear": False,
+    "cv": "random",
+    "groups": None,
+    "max_time": None,
+    "drop_missing_target": False,
+}
 OF_APPROXIMATIONS = {"method": "joint", "kernel": "rbf", "sigma": None, "tol": None}
 """Options that only approximations accept, with their defaults."""
 
@@ -366,7 +374,9 @@ def _fit_on_cluster(source: Source, options: Namespace) -> Model:
 def _print_columns(schema: Schema, n: int, options: Namespace) -> None:
     """Print the kind of each column, including what a fit would warn about."""
     warnings.filterwarnings("ignore", message="Column '")
-    lines = [f"{n:,} rows, {schema.width} columns", *schema.describe()]
+    rows = format_count(n, "row")
+    columns = format_count(schema.width, "column")
+    lines = [f"{rows}, {columns}", *schema.describe()]
     lines += hints_to_hold_out(schema, options)
     print("\n  ".join(printable(line) for line in lines))
 
@@ -403,11 +413,23 @@ def choose_task(y: Targets, target: str, options: Namespace) -> tuple[Targets, b
     if not classify and not numbers:
         msg = f"The target {target!r} is text ({y[0]!r}): choose --task classification."
         raise UserError(msg)
+    if classify and numbers:
+        _refuse_fractions(y, target)
 
     # labels 1, 2 and not 1.0, 2.0
     if classify and whole:
         return y.astype(np.int64), True
     return y, classify
+
+
+def _refuse_fractions(y: Targets, target: str) -> None:
+    """Refuse labels that are numbers with decimals."""
+    at = first_of(y != np.round(y))
+    if at is not None:
+        raise UserError(
+            f"The target {target!r} holds numbers such as {y[at]:g}: they can be regressed. If "
+            f"they are labels, --category {shlex.quote(target)} says so."
+        )
 
 
 def _are_whole(y: Targets) -> bool:

@@ -18,7 +18,7 @@ from nysboost.cli.source import Source, open_source
 from nysboost.compare import learn_report, learners
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import WRITTEN as REPORT_FILES
-from nysboost.compare.page import make_writable, publish
+from nysboost.compare.page import make_writable, publish, refuse_missing_packages
 from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import report_progress
 from nysboost.tables.schema import Schema
@@ -79,6 +79,7 @@ def learn(options: Namespace) -> Found:
     notes.append(f"{problem.task} of {target}, {problem.describe_folds()}")
 
     # the comparison and its report
+    refuse_missing_packages()
     make_writable(options.out, REPORT_FILES, [options.data])
     with report_progress("fits", verbose=1):
         outcomes, first = learners.cross_validate(problem, notes.append)

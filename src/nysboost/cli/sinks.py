@@ -89,7 +89,7 @@ def _open_array(path: Path, block: Block, _n: int | None) -> Iterator[Put]:
     """Create an HDF5 or Zarr array that can grow."""
     width = block.shape[1]
     row_bytes = width * block.dtype.itemsize
-    chunk_rows = max(1, CHUNK_BYTES // row_bytes)
+    chunk_rows = max(1, min(CHUNK_BYTES // row_bytes, len(block)))
     how: dict[str, object] = {
         "shape": (0, width),
         "dtype": block.dtype,
@@ -134,19 +134,21 @@ def _open_columns(path: Path, block: pa.Table, _n: int | None) -> Iterator[Put]:
     import pyarrow.csv as arrow_csv
     import pyarrow.parquet as arrow_parquet
 
-    place: BinaryIO | str = str(path)
-    if place == "-":
-        place = sys.stdout.buffer
+    # a file of Python has any name, and its errors are those of the operating system
+    file: AbstractContextManager[BinaryIO]
+    if str(path) == "-":
+        file = nullcontext(sys.stdout.buffer)
+    else:
+        file = path.open("wb")
     schema = block.schema.with_metadata({"software": SOFTWARE})  # CSV has no place for it
 
+    make = arrow_csv.CSVWriter
     form = path.suffix.lower()
     if form == ".parquet":
-        opened = arrow_parquet.ParquetWriter(place, schema)
+        make = arrow_parquet.ParquetWriter
     elif form == ".feather":
-        opened = pa.ipc.new_file(place, schema)
-    else:
-        opened = arrow_csv.CSVWriter(place, schema)
-    with opened as writer:
+        make = pa.ipc.new_file
+    with file as place, make(place, schema) as writer:
         yield ColumnWriter(writer, schema).write
 
 

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -254,15 +254,15 @@ def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[
             raise ModelError(
                 f"The model was fitted on {schema.width} columns, but {file.path} has {len(names)}."
             )
-    if str(options.out) != "-":
-        _print_notes(file)
+    on_standard_output = str(options.out) == "-"
+    _print_notes(file, to=sys.stderr if on_standard_output else sys.stdout)
     return Source(file, names, options.drop_missing), others
 
 
-def _print_notes(file: TableFile) -> None:
-    """Print notes on how a file was read."""
+def _print_notes(file: TableFile, to: TextIO | None = None) -> None:
+    """Print what was noticed when a file was opened: where no table is written to."""
     for note in file.notes:
-        print(printable(note))
+        print(printable(note), file=to)
 
 
 def _open_file(options: Namespace, schema: Schema | None = None) -> TableFile:
@@ -288,11 +288,11 @@ def _find_columns(file: TableFile, given: Sequence[str]) -> list[str]:
     # a name may have commas itself
     names: list[str] = []
     for text in given:
-        if text in file.names:
+        if text in file.names or not text:
             names.append(text)
         else:
-            names += text.split(",")
-    found = [_find_column(file, name.strip()) for name in names if name]
+            names += [name for name in text.split(",") if name]
+    found = [_find_column(file, name.strip()) for name in names]
     return list(dict.fromkeys(found))
 
 

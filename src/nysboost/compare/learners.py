@@ -429,7 +429,12 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     if ours is None or other is None:
         return f"{name_in_sentence(best, begins=True)} has the smallest {measure}, {error}."
     if is_no_better_than_constant(outcomes):
-        return f"No learner predicts {target} better than a constant ({measure} {error})."
+        constant = next(outcome for outcome in outcomes if outcome.name == peers.CONSTANT)
+        text = f"No learner predicts {target} better than a constant: {measure} {error}"
+        if best is constant:
+            return f"{text}."
+        name = name_in_sentence(best)
+        return f"{text} ({name}) and {format_number(constant.error)} differ by chance."
 
     # the better of ours beside the best of the others
     second = ours

@@ -93,7 +93,10 @@ def choose_methods(names: str, kernel: str = "rbf") -> tuple[str, ...]:
     if names == "all":
         return tuple(METHODS)
     if names:
-        return split_names(names, "method", METHODS)
+        chosen = split_names(names, "method", METHODS)
+        if not chosen:
+            raise UserError(f"--methods {names} names no method: leave it out for the usual ones.")
+        return chosen
 
     # a matrix of kernel values has no points, of which there could be centres
     if kernel == "precomputed":

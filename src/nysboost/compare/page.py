@@ -309,6 +309,12 @@ def _longest_word(texts: Sequence[str]) -> int:
     return max(lengths)
 
 
+def refuse_missing_packages() -> None:
+    """Say which package draws or writes reports and is not installed, before any work is done."""
+    for package in ("matplotlib", "jinja2"):
+        import_optional(package)
+
+
 def make_writable(
     folder: Path, names: Sequence[str] = WRITTEN, inputs: Sequence[Path] = ()
 ) -> None:

@@ -17,6 +17,7 @@ from nysboost.model_files.archive import (
 )
 from nysboost.model_files.description import DeviceError, ModelDecoder, ModelEncoder, require
 from nysboost.model_files.types import TYPES, WITHOUT_ROWS
+from nysboost.numerics.messages import format_cell
 from nysboost.rows.files import as_path
 
 __all__ = ["ModelFileError", "load", "save"]
@@ -127,7 +128,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     except KeyError as error:
         raise ModelFileError(
             f"The model in {str(path)!r}, written by NysBoost {archive.library_version}, holds "
-            f"{error}, which this version does not know."
+            f"{format_cell(error.args[0])}, which this version does not know."
         ) from error
     except Exception as error:  # every type has its own objections to parts that do not fit
         raise ModelFileError(DAMAGED.format(str(path))) from error

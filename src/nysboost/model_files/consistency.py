@@ -318,12 +318,19 @@ def check_learned(estimator: object) -> None:
         if name in LEARNED:
             require(is_of(value, LEARNED[name]), f"an estimator and its {name}")
 
+    # a centre, a unit and a variance for each target
+    members = getattr(estimator, "_members", ())
+    for name in ("_centre", "_unit", "_variance_of_y"):
+        if members and hasattr(estimator, name):
+            n_targets = members[0].model.w.shape[1]
+            require_shape(getattr(estimator, name), (n_targets,), f"targets and their {name}")
+
     # what a table's row becomes is what the maps take
     codes = getattr(estimator, "_table", None)
     if codes is None:
         return
     width = len(codes.origins)
-    for member in getattr(estimator, "_members", ()):
+    for member in members:
         if member.codes is not None:
             require(len(member.codes.edges) == width, "a table and the codes of a member")
         else:

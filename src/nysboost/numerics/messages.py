@@ -7,6 +7,12 @@ import re
 from collections.abc import Iterable
 from math import ceil
 
+MANY_NAMES = 20
+"""So many names are listed beside the nearest ones."""
+
+MOST_NAMES = 100
+"""So many names are listed where none is near."""
+
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Return a sentence that there is no such name, with the nearest ones, or all of a few."""
@@ -17,9 +23,18 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     if near:
         alternatives = [repr(folded[candidate]) for candidate in near]
         said += f" Did you mean {' or '.join(alternatives)}?"
-    if not near or len(folded) <= 20:  # of many names the nearest are enough
-        said += f" Known are {', '.join(folded.values())}."
+    if not near or len(folded) <= MANY_NAMES:  # of many names the nearest are enough
+        said += f" Known are {list_names(folded.values())}."
     return said
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return names with commas between; of very many the first."""
+    listed = list(names)
+    first = ", ".join(listed[:MOST_NAMES])
+    if len(listed) <= MOST_NAMES:
+        return first
+    return f"{first}, … ({len(listed):,} in all)"
 
 
 def format_value(value: object) -> str:
@@ -42,7 +57,7 @@ def format_count(n: int, what: str) -> str:
     """Return a number of things as a sentence has it: "1 row", "2 rows"."""
     if n == 1:
         return f"1 {what}"
-    return f"{n} {what}s"
+    return f"{n:,} {what}s"
 
 
 def format_seconds(seconds: float) -> str:
@@ -61,10 +76,14 @@ def format_bytes(size: float) -> str:
     return f"{size:.1f} {unit}"
 
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters but tab and line feed: a terminal would obey them."""
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed
+    r"\u202a-\u202e\u2066-\u2069"  # marks that turn the direction of text
+    r"\u200b\u200e\u200f\u2028\u2029\ufeff]"  # characters without a width
+)
+"""Characters that a terminal would obey, or not show."""
 
 
 def printable(text: str) -> str:
-    """Return text with its control characters escaped, so that a terminal shows them."""
+    """Return text with control and hidden characters escaped, so that a terminal shows them."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

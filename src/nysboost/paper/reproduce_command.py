@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from nysboost.compare.methods import split_names
-from nysboost.compare.page import REPORT, make_writable, write, write_csv
+from nysboost.compare.page import (
+    REPORT,
+    make_writable,
+    refuse_missing_packages,
+    write,
+    write_csv,
+)
 from nysboost.numerics.messages import format_count, format_seconds, unknown
 from nysboost.numerics.progress import report_progress
 from nysboost.paper import datasets, figures, ledger, presets, report, runner
@@ -38,6 +44,8 @@ def run(options: Namespace) -> Found:
     # what is wrong is said at once
     chosen = choose_presets(options)
     _refuse_other_report(options)
+    if not options.records_only:
+        refuse_missing_packages()
     make_writable(options.out, [REPORT])
 
     # what is missing is said, or downloaded, before hours of work and not between them

@@ -175,7 +175,7 @@ def real_place(path: Path) -> Path:
 
 
 def refuse_no_place(path: Path) -> None:
-    """Refuse a folder, a device, and a file in a folder that is not there."""
+    """Refuse a folder, a device, and a file in a folder that is not there or takes none."""
     folder = real_place(path).parent
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: give the name of a file in it.")
@@ -184,6 +184,9 @@ def refuse_no_place(path: Path) -> None:
         raise ValueError(msg)
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r} to write {path.name!r} to.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        msg = f"Nothing may be written to the folder {str(folder)!r}: write to another."
+        raise PermissionError(msg)
 
 
 # HDF5 on a disk that may be full: HDF5 itself can crash the process then

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from nysboost.numerics.messages import format_cell
+from nysboost.numerics.messages import format_bytes, format_cell
 from nysboost.tables import text_format
 from nysboost.tables.frames import (
     check_names,
@@ -251,6 +251,11 @@ class CsvFile:
                 "--separator."
             )
 
+        if "straddling object" in said:
+            return (
+                f"{self.path} has a row of more than {format_bytes(READ_BYTES)}: is its separator, "
+                "or a quotation mark, missing?"
+            )
         if "UTF8" in said or "encoding" in said.lower():
             return (
                 f"{self.path} is not valid UTF-8: pass its encoding, for example --encoding "

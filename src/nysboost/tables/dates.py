@@ -16,6 +16,7 @@ MONTH_FIRST = "month first"
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _SHORTEST_DATE = len("20200131")
+_YEAR_FIRST = re.compile(r"^(\d{4})([/.])(\d\d)\2(\d\d)(?=$|[ T])", re.ASCII)
 _LOCAL_DATE = re.compile(
     r"(?P<first>\d\d?)(?P<mark>[./-])(?P<second>\d\d?)(?P=mark)(?P<year>\d{4})"
     r"(?: (?P<hour>\d\d?)(?P<minutes>:\d\d(?::\d\d)?)(?: ?(?P<half>[AP])M)?)?",
@@ -59,7 +60,10 @@ def as_seconds(value: object) -> float | None:
 
 def _parse_iso_date(text: str) -> dt.datetime | None:
     # digits alone are a number
-    if len(text) < _SHORTEST_DATE or "-" not in text:
+    if len(text) < _SHORTEST_DATE:
+        return None
+    text = _YEAR_FIRST.sub(r"\1-\3-\4", text, count=1)
+    if "-" not in text:
         return None
     try:
         return dt.datetime.fromisoformat(text)

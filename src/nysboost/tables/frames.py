@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import Floats, Indices, dense, is_lazy, to_host
-from nysboost.numerics.messages import format_cell
+from nysboost.numerics.messages import format_cell, list_names
 from nysboost.tables.gaps import is_gap
 from nysboost.tables.values import as_number
 from nysboost.user_error import TableError
@@ -164,7 +164,7 @@ def refuse_unknown(
     lacking = [repr(name) for name in wanted if name not in known]
     if lacking:
         said = f"{table} has no column {', '.join(lacking)}{why}."
-        raise TableError(f"{said} It has {', '.join(names)}.")
+        raise TableError(f"{said} It has {list_names(names)}.")
 
 
 # The index of a data frame in a file, and columns without a name

@@ -199,8 +199,13 @@ def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
             f"{path} is not text in {encoding}: pass its encoding, for example --encoding latin-1."
         ) from error
 
-    if "\x00" in text:
-        raise NoTableError(f"{path} is not a text file.")
+    before, null, _ = text.partition("\x00")
+    if null:
+        line = before.count("\n") + 1
+        raise NoTableError(
+            f"{path} has a NUL character in line {line}, as no text file has: take it out, or pass "
+            "the encoding, for example --encoding utf-16."
+        )
     return text, encoding
 
 
@@ -215,7 +220,9 @@ def _refuse_unknown_encoding(encoding: str) -> None:
 
 
 def _find_encoding(head: bytes) -> str:
-    """Return the encoding of text that begins so: UTF-16, UTF-8 or, if it is neither, Latin-1."""
+    """Return the encoding of text that begins so: UTF-32, UTF-16, UTF-8 or else Latin-1."""
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"  # whose mark begins with that of UTF-16
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
 
