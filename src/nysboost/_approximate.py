@@ -10,8 +10,7 @@ import numpy as np
 from nysboost.approximation import Approximation
 from nysboost.catalogue import ROBUST, find_method, run_method
 from nysboost.gram import make_gram
-from nysboost.kernels import Kernel, merge_parameters
-from nysboost.kernels.base import Parameter
+from nysboost.kernels import Kernel, Parameter, merge_parameters
 from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState, make_rng
 from nysboost.numerics.progress import report_progress
