@@ -13,6 +13,7 @@ from nysboost.gram.gram import (
     on_other_rows,
     pool,
     refuse_indefinite,
+    require_points,
     take_sample,
 )
 from nysboost.gram.precomputed import PrecomputedGram
@@ -20,5 +21,5 @@ from nysboost.gram.precomputed import PrecomputedGram
 __all__ = [
     "ALL_ZERO", "NOT_FINITE", "EntryCounter", "Gram", "KernelGram", "Landmarks", "PrecomputedGram",
     "Sample", "given_landmarks", "make_gram", "on_other_rows", "pool", "refuse_indefinite",
-    "take_sample",
+    "require_points", "take_sample",
 ]  # fmt: skip

@@ -512,6 +512,14 @@ def make_gram(
     return probe(KernelGram(rows, resolved, budget))
 
 
+def require_points(gram: Gram) -> KernelGram:
+    """Return the Gram matrix of a kernel as such; refuse a precomputed one."""
+    if isinstance(gram, KernelGram):
+        return gram
+    msg = 'A precomputed kernel has no points, which this method needs: try "rpcholesky".'
+    raise ValueError(msg)
+
+
 def on_other_rows(gram: Gram, X: Given) -> Gram:
     """Return the Gram matrix of the rows of X under the kernel of `gram`, if it has one."""
     if not isinstance(gram, KernelGram):

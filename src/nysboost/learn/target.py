@@ -9,12 +9,11 @@ import numpy as np
 from nysboost.approximation import Approximation
 from nysboost.catalogue import register_target_method
 from nysboost.features.feature_map import FeatureMap, Mixture
-from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.gram import Gram, KernelGram, Landmarks, require_points
 from nysboost.kernels import Matern
 from nysboost.kernels.base import Mapped
 from nysboost.learn.search.regimes import make_candidates
 from nysboost.learn.search.search import run_search
-from nysboost.methods import require_points
 from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, to_host
 from nysboost.numerics.checks import LEAVE_OUT, refuse_non_finite, refuse_unequal
 from nysboost.numerics.linalg import positive_or_one

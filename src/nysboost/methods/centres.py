@@ -11,11 +11,10 @@ from numpy.random import Generator
 
 from nysboost.boosting.algorithm import sample_rows
 from nysboost.features.feature_map import FeatureMap, features_of, fit_learner
-from nysboost.gram import Gram, Landmarks, Sample
+from nysboost.gram import Gram, Landmarks, Sample, require_points
 from nysboost.joint.core import optimal_core
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import squared_distances
-from nysboost.methods import require_points
 from nysboost.methods.adaptive import equal_parts
 from nysboost.methods.method_constants import CLUSTERS, KMEANS_ROWS, LINK_ROWS
 from nysboost.numerics.arrays import Array, Indices, like, take, to_host

@@ -18,10 +18,9 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from nysboost.features.feature_map import FeatureMap
-from nysboost.gram import Gram, Landmarks
+from nysboost.gram import Gram, Landmarks, require_points
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import inner_products
-from nysboost.methods import require_points
 from nysboost.numerics.arrays import Array, Floats, like, namespace, take
 
 DrawPoints: TypeAlias = Callable[[int, int, Generator], tuple[Floats, Floats]]
