@@ -347,6 +347,7 @@ class ErrorPathDisplay:
                 line = "--"
             n_learners = np.arange(1, len(errors) + 1)
             self.ax_.semilogy(n_learners, errors, line, label=name)
+
         self.ax_.set(xlabel="number of learners", ylabel="relative error")
         self.ax_.legend()
         return self
@@ -449,6 +450,8 @@ class LandmarksDisplay:
         if axes is None:
             plt = import_optional("matplotlib.pyplot")
             _, axes = plt.subplots(1, 2, layout="constrained", sharey=True, figsize=(9, 4))
+
+        # by landmarks and by time
         self.axes_ = axes
         left, right = self.axes_
         self._draw_errors(left, self.n_components, "landmarks")

@@ -3,7 +3,7 @@ import pytest
 
 import nysboost as nb
 from nysboost.compare import methods
-from nysboost.compare.methods import Task
+from nysboost.compare.methods import Setup
 from nysboost.compare.outcomes import Outcome
 from nysboost.user_error import UserError
 
@@ -19,10 +19,10 @@ def points():
 
 def test_the_errors_are_those_of_approximate_itself(points):
     kernel = nb.Gaussian(sigma=1.0)
-    task = Task(
+    setup = Setup(
         points, kernel, ("nystrom", "URB-mean", "spectral-shift"), 24, n_learners=3, repeats=2
     )
-    found = {o.name: o for o in methods.run(task, print)}
+    found = {o.name: o for o in methods.run(setup, print)}
     sizes = {"URB-mean": {"n_learners": 3, "n_columns": 8}, "nystrom": {"n_columns": 24}}
     sizes["spectral-shift"] = {"n_components": 24}
     for method, size in sizes.items():
@@ -59,8 +59,8 @@ def test_the_recommendation_weighs_error_and_time_and_says_why(first, second, sa
 
 
 def test_every_method_of_the_library_can_be_compared(points):
-    task = Task(points, nb.Gaussian(sigma=1.0), tuple(nb.METHODS), 24, 3, repeats=1)
-    outcomes = methods.run(task, print)
+    setup = Setup(points, nb.Gaussian(sigma=1.0), tuple(nb.METHODS), 24, 3, repeats=1)
+    outcomes = methods.run(setup, print)
     assert {o.name for o in outcomes} == set(nb.METHODS)
     assert [o.error for o in outcomes] == sorted(o.error for o in outcomes)
     assert "optimal" in [o.name for o in outcomes[:2]]  # a multiple of the identity is no rank
@@ -75,15 +75,15 @@ def test_kernels_are_chosen_by_name_and_width():
 
 def test_a_lenient_comparison_leaves_out_what_cannot_run_and_says_why(points):
     some, said = ("uniform", "random-fourier", "meka"), []
-    task = Task(points, nb.Linear(), some, 2, 1, repeats=1, lenient=True)
-    found = methods.run(task, said.append)
+    setup = Setup(points, nb.Linear(), some, 2, 1, repeats=1, lenient=True)
+    found = methods.run(setup, said.append)
     assert {o.name for o in found} == {"uniform", "meka"}
     assert len(said) == 1
     assert said[0].startswith(
         "random-fourier was left out, because it failed (ValueError: Random Fourier"
     )
     with pytest.raises(UserError, match="Random Fourier features"):
-        methods.run(Task(points, nb.Linear(), some, 2, 1, repeats=1), print)
+        methods.run(Setup(points, nb.Linear(), some, 2, 1, repeats=1), print)
 
 
 def test_errors_that_are_rounding_are_not_ranked():

@@ -18,7 +18,7 @@ from nysboost.compare.charts import Curve, chart_bars, chart_curves, find_style
 from nysboost.compare.learners import COMPACT, OURS, FirstFold, Problem
 from nysboost.compare.methods import DEFAULT_METHODS
 from nysboost.compare.outcomes import Outcome
-from nysboost.compare.page import Page, Section, Table
+from nysboost.compare.page import Page, ReportTable, Section
 from nysboost.paper import ledger, report
 from nysboost.paper.replicate import METHODS
 from nysboost.user_error import UserError
@@ -58,7 +58,7 @@ def test_a_terminal_of_80_columns_breaks_no_word_and_no_number(monkeypatch, caps
             "entries evaluated", "best"]  # fmt: skip
     row = ["ensemble-exponential", "sampling by importance", "0.00587", "3.32e-05", "0.0236",
            "5,450,872", "★"]  # fmt: skip
-    page.print_table(Table("Methods", head, [row]))
+    page.print_table(ReportTable("Methods", head, [row]))
     printed = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert max(map(len, printed.splitlines())) <= 80
     assert set(" ".join([*head, *row]).split()) <= set(printed.split())
@@ -134,7 +134,7 @@ def test_nothing_that_the_user_wrote_becomes_markup():
     nasty = "</script><script>alert(1)</script><b>"
     curves = [Curve(nasty, [1, 2], [0.1, float("nan")])] * 2
     chart = chart_curves(nasty, nasty, nasty, curves)
-    section = Section(nasty, [nasty], [chart], [Table(nasty, [nasty], [[nasty]], nasty)])
+    section = Section(nasty, [nasty], [chart], [ReportTable(nasty, [nasty], [[nasty]], nasty)])
     pair = {nasty: nasty}
     about = {"commands": pair, "settings": pair, "notes": [nasty], "files": [nasty]}
     shown = page.render(Page(nasty, nasty, [section], [pair], **about))

@@ -21,7 +21,7 @@ TWO = {"validation_shapes": ("columns",)}
 
 
 def plan(methods=SOME, seed=0, code="this", **changes):
-    return runner.Plan(tiny(**TWO | changes), methods, seed, code=code)
+    return runner.RunPlan(tiny(**TWO | changes), methods, seed, code=code)
 
 
 def only_file(folder):
@@ -76,7 +76,7 @@ from nysboost.numerics.progress import report_progress
 from nysboost.paper import presets, runner
 if __name__ == "__main__":
     preset = tiny(replicates=6, validation_shapes=("columns",))
-    plan = runner.Plan(preset, {methods!r}, 0)
+    plan = runner.RunPlan(preset, {methods!r}, 0)
     with report_progress("a test", listen=lambda work: print(work.done, flush=True)):
         runner.run(plan, Path({out!r}), {jobs})
 """

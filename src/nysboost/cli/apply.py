@@ -14,16 +14,16 @@ import numpy as np
 
 from nysboost.cli import cluster
 from nysboost.cli.sinks import (
-    Column,
-    Columns,
     Found,
+    OutputColumn,
+    OutputColumns,
     escape_formulas,
-    name_columns,
+    number_names,
     open_sink,
     print_found,
     refuse_existing,
 )
-from nysboost.cli.source import Model, Part, Source, open_fitted, schema_of
+from nysboost.cli.source import Model, Source, TablePart, open_fitted, schema_of
 from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.checks import as_bytes
 from nysboost.numerics.progress import count_rows
@@ -31,7 +31,7 @@ from nysboost.rows.lazy import counted_from
 from nysboost.tables.schema import Schema
 from nysboost.user_error import ModelError, NoFileError, UserError, raise_as
 
-Function: TypeAlias = Callable[[Part], Array | Columns]
+Function: TypeAlias = Callable[[TablePart], Array | OutputColumns]
 """A function of rows that returns an array, or several by name."""
 
 
@@ -138,7 +138,7 @@ class Spread:
     interval: float | None
     quantiles: Sequence[float]
 
-    def __call__(self, X: Part) -> dict[str, Floats]:
+    def __call__(self, X: TablePart) -> dict[str, Floats]:
         """Return columns by name."""
         columns = {}
         if self.std:
@@ -165,7 +165,7 @@ class Probabilities:
 
     model: Model
 
-    def __call__(self, X: Part) -> dict[str, Column]:
+    def __call__(self, X: TablePart) -> dict[str, OutputColumn]:
         """Return columns by name."""
         columns = {"prediction": self.model.predict(X)}
         probabilities = np.asarray(self.model.predict_proba(X))
@@ -195,10 +195,10 @@ def _features_of(model: Model) -> Function:
 class Features:
     """Features of an approximation, for arrays or for tables that match its schema."""
 
-    features: Callable[[Part], Array]
+    features: Callable[[TablePart], Array]
     schema: Schema
 
-    def __call__(self, X: Part) -> Array:
+    def __call__(self, X: TablePart) -> Array:
         """Return the features of rows."""
         if hasattr(X, "column_names") and not self.schema.columns:
             columns = self.schema.read(X, "refuse")
@@ -236,7 +236,7 @@ def _write(
             if not isinstance(made, dict):
                 made = {what: made}
 
-            columns: Columns = _columns_to_write(made, part, kept)
+            columns: OutputColumns = _columns_to_write(made, part, kept)
             if options.escape_formulas:
                 columns = escape_formulas(columns)
             write(columns)
@@ -246,10 +246,10 @@ def _write(
 
 
 def _columns_to_write(
-    made: Mapping[str, Column], part: Part, kept: Sequence[str]
-) -> dict[str, Column]:
+    made: Mapping[str, OutputColumn], part: TablePart, kept: Sequence[str]
+) -> dict[str, OutputColumn]:
     """Return the columns to keep of a part, followed by the model's outputs."""
-    columns: dict[str, Column] = {name: part.column(name) for name in kept}
+    columns: dict[str, OutputColumn] = {name: part.column(name) for name in kept}
     for name, found in made.items():
         if name in kept:
             raise UserError(
@@ -264,6 +264,6 @@ def _columns_to_write(
 
         # a column for each output
         of_outputs = values.reshape(len(values), -1).T
-        names = name_columns(name, len(of_outputs))
+        names = number_names(name, len(of_outputs))
         columns.update(zip(names, of_outputs, strict=True))
     return columns

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from nysboost._version import SOFTWARE
-from nysboost.cli.sinks import FOLDERS, name_columns
+from nysboost.cli.sinks import FOLDERS, number_names
 from nysboost.cli.source import Source
 from nysboost.numerics.arrays import Array
 from nysboost.rows.files import atomic_path
@@ -188,7 +188,7 @@ def write(
             made.attrs["software"] = SOFTWARE
         else:
             dd = import_optional("dask.dataframe")
-            frame = dd.from_dask_array(result, columns=name_columns(what, width))
+            frame = dd.from_dask_array(result, columns=number_names(what, width))
             metadata = {"software": SOFTWARE}
             frame.to_parquet(str(beside), write_index=False, custom_metadata=metadata)
     return n, width

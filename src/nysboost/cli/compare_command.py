@@ -56,7 +56,7 @@ def compare(options: Namespace) -> Found:
     print("\n".join(printable(note) for note in notes))
 
     # the comparison
-    task = methods.Task(
+    setup = methods.Setup(
         points.X,
         kernel,
         chosen,
@@ -68,7 +68,7 @@ def compare(options: Namespace) -> Found:
         lenient=options.methods == "all",
     )
     with report_progress("methods", verbose=1):
-        outcomes = methods.run(task, notes.append)
+        outcomes = methods.run(setup, notes.append)
 
     # its report
     method, reason = methods.recommend(outcomes)
@@ -76,7 +76,7 @@ def compare(options: Namespace) -> Found:
         outcomes,
         budget,
         notes=[*points.said, *notes],
-        commands=_command_to_approximate(method, task, points, options),
+        commands=_command_to_approximate(method, setup, points, options),
         settings={"command": options.again},
     )
     publish(page, options.out)
@@ -102,7 +102,7 @@ def _choose_kernel(options: Namespace) -> Kernel | str:
 
 
 @dataclass
-class Points:
+class ComparedRows:
     """Rows to compare methods on: points X (n, d), or kernel values X (n, n).
 
     `said` has notes on how the file was read, and `notes` on how the rows were processed.
@@ -118,7 +118,7 @@ class Points:
         return int(self.X.shape[0])
 
 
-def _read_points(options: Namespace) -> Points:
+def _read_points(options: Namespace) -> ComparedRows:
     """Return the rows to compare on, scaled if they are a table of several columns."""
     if options.max_rows > MOST_ROWS:
         raise UserError(
@@ -146,20 +146,20 @@ def _count_columns(note: str, X: Array) -> str:
     return f"{note} They have {X.shape[1]:,} columns of numbers."
 
 
-def _read_data_set(options: Namespace) -> Points:
+def _read_data_set(options: Namespace) -> ComparedRows:
     """Return rows of one of the paper's data sets."""
     name = str(options.data)
     if options.drop_column:
         raise UserError(f"The data set {name} has no other columns: leave --drop-column out.")
     X, n = datasets.draw(name, options.max_rows, options.seed, options.data_dir)
     note, _ = choose_rows(n, options)
-    points = Points(X, [_count_columns(note, X)])
+    points = ComparedRows(X, [_count_columns(note, X)])
     if options.standardise:
         _standardise(points)
     return points
 
 
-def _read_kernel_values(source: Source, options: Namespace) -> Points:
+def _read_kernel_values(source: Source, options: Namespace) -> ComparedRows:
     """Return the kernel values between some of the rows; raise if it is not a kernel matrix."""
     # a square matrix of numbers
     G = source.read().X
@@ -178,7 +178,7 @@ def _read_kernel_values(source: Source, options: Namespace) -> Points:
     note, kept = choose_rows(n, options)
     if len(kept) < n:
         G = G[kept][:, kept]
-    return Points(G, [note], source.file.notes)
+    return ComparedRows(G, [note], source.file.notes)
 
 
 def _as_matrix(table: pa.Table, source: Source) -> NDArray[np.float64]:
@@ -193,7 +193,7 @@ def _as_matrix(table: pa.Table, source: Source) -> NDArray[np.float64]:
     return matrix.astype(np.float64)
 
 
-def _read_numbers(source: Source, options: Namespace) -> Points:
+def _read_numbers(source: Source, options: Namespace) -> ComparedRows:
     """Return the rows of a table as numbers, and the kinds of its columns.
 
     Missing values are filled here, but a fit without a target has to leave such rows out.
@@ -202,7 +202,7 @@ def _read_numbers(source: Source, options: Namespace) -> Points:
     table = source.read().X
     if not source.named:
         scan_rows(table, name=str(source.file.path))
-        points = Points(table, [], source.file.notes)
+        points = ComparedRows(table, [], source.file.notes)
         if options.standardise:
             _standardise(points)
         return points
@@ -210,7 +210,7 @@ def _read_numbers(source: Source, options: Namespace) -> Points:
     # columns of any kind, which are scaled if there are several
     schema = Schema.of(table)
     gaps = any(column.gaps for column in schema.columns)
-    points = Points(
+    points = ComparedRows(
         Codes.of(schema)(table),
         schema.describe(),
         source.file.notes,
@@ -222,7 +222,7 @@ def _read_numbers(source: Source, options: Namespace) -> Points:
     return points
 
 
-def _standardise(points: Points) -> None:
+def _standardise(points: ComparedRows) -> None:
     """Scale each column to mean 0 and standard deviation 1, so that all have equal influence."""
     X = points.X
     if is_sparse(X):
@@ -246,16 +246,16 @@ def _standardise(points: Points) -> None:
 
 
 def _command_to_approximate(
-    method: str, task: methods.Task, points: Points, options: Namespace
+    method: str, setup: methods.Setup, points: ComparedRows, options: Namespace
 ) -> dict[str, str]:
     """Return the command, or Python code, that uses the recommended method on all rows."""
     # nysboost fit takes one core and columns as they are
     needs_python = method in methods.MIXTURES or points.scaled or not options.data.exists()
     if needs_python or options.kernel == "precomputed":
-        return _python_to_approximate(method, task, points)
+        return _python_to_approximate(method, setup, points)
 
     words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost", "--method", method]
-    words += ["--components", str(task.budget), *spell(options, f"--kernel --sigma {CHOOSING}")]
+    words += ["--components", str(setup.budget), *spell(options, f"--kernel --sigma {CHOOSING}")]
     rows = "all rows"
     if points.left_out:
         rows = "all rows without gaps"
@@ -264,15 +264,17 @@ def _command_to_approximate(
     return {f"To fit it to {rows} and save it:": shlex.join(words)}
 
 
-def _python_to_approximate(method: str, task: methods.Task, points: Points) -> dict[str, str]:
+def _python_to_approximate(
+    method: str, setup: methods.Setup, points: ComparedRows
+) -> dict[str, str]:
     """Return a line of Python that repeats the approximation of the comparison."""
     # points, or the matrix itself
-    if isinstance(task.kernel, str):
-        kernel = repr(task.kernel)
+    if isinstance(setup.kernel, str):
+        kernel = repr(setup.kernel)
         what = "G, the kernel matrix"
         rows = "G"
     else:
-        kernel = f"nb.{task.kernel!r}"
+        kernel = f"nb.{setup.kernel!r}"
         what = "X, the numbers of the table"
         rows = "X"
     if points.scaled:
@@ -280,8 +282,8 @@ def _python_to_approximate(method: str, task: methods.Task, points: Points) -> d
 
     # the same number of landmarks
     sizes = ""
-    for name, value in task.sizes(method).items():
+    for name, value in setup.sizes(method).items():
         if value is not None:
             sizes += f", {name}={value}"
-    code = f'nb.approximate({rows}, "{method}", {kernel}{sizes}, random_state={task.seed})'
+    code = f'nb.approximate({rows}, "{method}", {kernel}{sizes}, random_state={setup.seed})'
     return {f"To use it in Python, with {what}:": code}

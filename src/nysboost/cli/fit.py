@@ -21,7 +21,7 @@ import nysboost as nb
 from nysboost.catalogue import find_method
 from nysboost.cli import cluster
 from nysboost.cli.sinks import Found, print_found, refuse_existing
-from nysboost.cli.source import Model, Part, Source, TrainingRows, open_source
+from nysboost.cli.source import FitRows, Model, Source, TablePart, open_source
 from nysboost.compare.learners import (
     FEWEST,
     OURS,
@@ -43,7 +43,7 @@ from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.codes import Codes, PositionReader, TrainingCodes
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import join_tables
-from nysboost.tables.rows import name_columns
+from nysboost.tables.rows import note_columns
 from nysboost.tables.schema import Schema
 from nysboost.tables.summaries import ColumnSummary, summarise_columns
 from nysboost.tables.values import first_of
@@ -184,7 +184,7 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
 def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
     """Measure the error on held-out rows, then fit to all rows."""
     classify = problem.classify
-    rows = TrainingRows(problem.frame, problem.y, problem.groups)
+    rows = FitRows(problem.frame, problem.y, problem.groups)
     held = problem.hold_out()
     if held is None:
         few = "a label has too few rows"
@@ -220,7 +220,7 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
     return model, tested
 
 
-def _fit_rows(rows: TrainingRows, classify: bool, options: Namespace, share: float = 1.0) -> Model:
+def _fit_rows(rows: FitRows, classify: bool, options: Namespace, share: float = 1.0) -> Model:
     """Return a learner fitted to rows with a target, within a share of the time limit."""
     return make_model(options, classify, share).fit(rows.X, rows.y, groups=rows.groups)
 
@@ -256,12 +256,12 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
         if classify is None:
             model = make_model(options, None).fit(X)
         else:
-            model = _fit_rows(TrainingRows(X, y, groups), classify, options)
+            model = _fit_rows(FitRows(X, y, groups), classify, options)
 
     # the model takes tables, not the numbers that were made of one
     model._table = training.codes
     model.schema_ = schema
-    name_columns(model, names, len(names))
+    note_columns(model, names, len(names))
     return model
 
 
@@ -325,10 +325,10 @@ def _fit_array(source: Source, options: Namespace) -> Model:
         groups = None
         if source.groups is not None:
             groups = number_groups(others[source.groups])
-        return _fit_numbers(TrainingRows(X, values, groups), options)
+        return _fit_numbers(FitRows(X, values, groups), options)
 
 
-def _fit_numbers(rows: TrainingRows, options: Namespace) -> Model:
+def _fit_numbers(rows: FitRows, options: Namespace) -> Model:
     """Return a fitted learner or, without a target, a fitted transformer."""
     if rows.y is None:
         return make_model(options, None).fit(rows.X)
@@ -337,7 +337,7 @@ def _fit_numbers(rows: TrainingRows, options: Namespace) -> Model:
 
 
 @contextmanager
-def _numbers_in_file(source: Source, encode: Callable[[Part, int], Block]) -> Iterator[Block]:
+def _numbers_in_file(source: Source, encode: Callable[[TablePart, int], Block]) -> Iterator[Block]:
     """Give all rows as a memory map of numbers; `encode` takes a part and its first row."""
     with TemporaryDirectory(prefix="nysboost-") as folder:
         parts = count_rows(source.parts(), "read", source.file.n, 1)

@@ -9,7 +9,7 @@ import nysboost as nb
 from nysboost.cli.apply import load_model
 from nysboost.cli.sinks import Found, print_found
 from nysboost.cli.source import Model, schema_of
-from nysboost.compare.page import Table, print_table
+from nysboost.compare.page import ReportTable, print_table
 from nysboost.kernels import KERNELS
 from nysboost.model_files.archive import read_archive
 from nysboost.paper import datasets, presets
@@ -79,7 +79,7 @@ def list_all(options: Namespace) -> Found:
         print_table(_tabulate_presets())
     if options.what in ("data", "all"):
         rows = [list(data_set.values()) for data_set in data_sets]
-        print_table(Table("data sets", list(data_sets[0]), rows))
+        print_table(ReportTable("data sets", list(data_sets[0]), rows))
 
     return {
         "methods": list(nb.METHODS),
@@ -89,12 +89,12 @@ def list_all(options: Namespace) -> Found:
     }
 
 
-def _tabulate_presets() -> Table:
+def _tabulate_presets() -> ReportTable:
     rows = []
     for name in presets.ORDER:
         preset = presets.load(name)
         rows.append([preset.name, preset.title, "; ".join(preset.figures)])
-    return Table("presets", ["name", "experiment", "figures of the paper"], rows)
+    return ReportTable("presets", ["name", "experiment", "figures of the paper"], rows)
 
 
 def _wrap(text: str) -> str:

@@ -56,10 +56,10 @@ Opener: TypeAlias = "Callable[[Path, Block | pa.Table, int | None], AbstractCont
 Found: TypeAlias = dict[str, object]
 """The results of a command by name: text, numbers and lists of them."""
 
-Column: TypeAlias = "NDArray[np.generic] | pa.ChunkedArray"
+OutputColumn: TypeAlias = "NDArray[np.generic] | pa.ChunkedArray"
 """A column of a table, of NumPy or of Arrow, shape (n,)."""
 
-Columns: TypeAlias = Mapping[str, Column]
+OutputColumns: TypeAlias = Mapping[str, OutputColumn]
 """Columns of a table by name."""
 
 
@@ -174,7 +174,7 @@ SINKS: dict[str, Opener] = {
 @contextmanager
 def open_sink(
     path: Path, expected: int | None, *, force: bool
-) -> Iterator[Callable[[Columns], None]]:
+) -> Iterator[Callable[[OutputColumns], None]]:
     """Yield a function that writes rows, as columns by name, in the format of the file's name.
 
     The first rows determine the types. `expected` is the total number of rows, if known.
@@ -214,7 +214,7 @@ class Sink:
         """Whether rows were written."""
         return self.put is not None
 
-    def write(self, columns: Columns) -> None:
+    def write(self, columns: OutputColumns) -> None:
         """Write the next rows, columns by name."""
         if SINKS[self.form] is _open_columns:
             self._write_table(columns)
@@ -228,7 +228,7 @@ class Sink:
             self.put = self.opened.enter_context(sink)
         self.put(block)
 
-    def _write_table(self, columns: Columns) -> None:
+    def _write_table(self, columns: OutputColumns) -> None:
         """Write columns to CSV, Parquet or Feather."""
         import pyarrow as pa
 
@@ -245,7 +245,7 @@ class Sink:
             msg = f"A column of --id or --keep cannot be written to a {self.form} file: {error}."
             raise TableError(f"{msg} Leave it out.") from error
 
-    def _write_array(self, columns: Columns) -> None:
+    def _write_array(self, columns: OutputColumns) -> None:
         """Write columns of numbers to one array."""
         for values in columns.values():
             dtype = getattr(values, "dtype", np.dtype(object))
@@ -319,7 +319,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """Characters with which a formula begins in a spreadsheet."""
 
 
-def escape_formulas(columns: Columns) -> Columns:
+def escape_formulas(columns: OutputColumns) -> OutputColumns:
     """Return columns with texts and names that a spreadsheet does not run as formulas.
 
     Texts that begin like a formula get an apostrophe in front.
@@ -333,7 +333,7 @@ def _escape(text: str) -> str:
     return text
 
 
-def _escape_values(values: Column) -> Column:
+def _escape_values(values: OutputColumn) -> OutputColumn:
     """Return a NumPy or Arrow column with escaped texts."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "fiub":
@@ -351,7 +351,7 @@ def _escape_values(values: Column) -> Column:
     return pa.array([cell if cell is None else _escape(cell) for cell in cells])
 
 
-def name_columns(what: str, width: int) -> list[str]:
+def number_names(what: str, width: int) -> list[str]:
     """Return names of columns: the word itself, numbered if there are several."""
     if width == 1:
         return [what]

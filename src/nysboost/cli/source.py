@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nysboost.compare.learners import Targets
 from nysboost.learn.input import number_groups
@@ -18,18 +17,18 @@ from nysboost.numerics.checks import MAX_MEMORY
 from nysboost.numerics.messages import printable, unknown
 from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.csv_files import CsvFile
-from nysboost.tables.files import ColumnFile, join_tables, open_table, without_index
+from nysboost.tables.files import TableFile, join_tables, open_table, without_index
 from nysboost.tables.frames import read_columns
 from nysboost.tables.schema import Schema
 from nysboost.tables.targets import read_target
 from nysboost.tables.text_format import TextFormat
+from nysboost.tables.values import Booleans
 from nysboost.user_error import ModelError, NoFileError, TableError, UserError, raise_as
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TableFile: TypeAlias = CsvFile | ColumnFile | ArrayFile
-Part: TypeAlias = Any
+TablePart: TypeAlias = Any
 """Some rows of a file: an Arrow table, or a NumPy array if columns have no names."""
 
 Model: TypeAlias = Any
@@ -37,10 +36,10 @@ Model: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingRows:
+class FitRows:
     """Rows X with targets y and the numbers of their groups, each of shape (n,) or None."""
 
-    X: Part
+    X: TablePart
     y: Targets | None
     groups: Indices | None = None
 
@@ -61,7 +60,7 @@ class Source:
     y: Targets | None = None
     drop_missing_target: bool = False
     groups: str | None = None
-    kept: list[NDArray[np.bool_]] = field(default_factory=list, init=False)
+    kept: list[Booleans] = field(default_factory=list, init=False)
 
     @property
     def dropped_rows(self) -> int:
@@ -89,7 +88,7 @@ class Source:
         """The columns that are not features: target and groups, if any."""
         return [name for name in (self.target, self.groups) if name is not None]
 
-    def parts(self, more: Sequence[str] = ()) -> Iterator[Part]:
+    def parts(self, more: Sequence[str] = ()) -> Iterator[TablePart]:
         """Read all rows once, in order, as Arrow tables, or as arrays if columns have no names.
 
         After the columns come target and groups, and then `more` columns.
@@ -121,7 +120,7 @@ class Source:
                 rows_needed = "rows without gaps"
             raise TableError(f"{self.file.path} has no {rows_needed}.")
 
-    def _find_whole_rows(self, block: Part, names: list[str], rows: slice) -> NDArray[np.bool_]:
+    def _find_whole_rows(self, block: TablePart, names: list[str], rows: slice) -> Booleans:
         """Return which rows of a block are kept."""
         # the columns that need a value
         required: list[str] = []
@@ -147,22 +146,22 @@ class Source:
             whole &= is_number.all(axis=1)
         return whole
 
-    def read(self) -> TrainingRows:
+    def read(self) -> FitRows:
         """Return all rows: an Arrow table or an array, with its target and groups."""
         if isinstance(self.file, ArrayFile) and self.whole:
-            return TrainingRows(self.file.data, self.y)
+            return FitRows(self.file.data, self.y)
         return self.join(list(self.parts()))
 
-    def join(self, parts: Sequence[Part]) -> TrainingRows:
+    def join(self, parts: Sequence[TablePart]) -> FitRows:
         """Concatenate the parts of a table."""
         if self.named:
             table = join_tables(parts)
             X = table.select(list(self.columns))
-            return TrainingRows(X, self.target_in(table), self.groups_in(table))
+            return FitRows(X, self.target_in(table), self.groups_in(table))
 
         # an array whose target is read with the fit
         block = np.concatenate(parts)
-        return TrainingRows(block[:, : len(self.columns)], None)
+        return FitRows(block[:, : len(self.columns)], None)
 
     def target_in(self, table: pa.Table) -> Targets | None:
         """Return the values of the target in an Arrow table, shape (n,), or None."""
@@ -178,7 +177,7 @@ class Source:
             return number_groups(table.column(self.groups).to_pylist())
 
 
-def _take_rows(part: Part, whole: NDArray[np.bool_]) -> Part:
+def _take_rows(part: TablePart, whole: Booleans) -> TablePart:
     if isinstance(part, np.ndarray):
         return part[whole]
     return part.filter(whole)

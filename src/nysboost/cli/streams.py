@@ -10,36 +10,19 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TextIO, cast
 
 
-class ForgivingOutput(io.TextIOBase):
+class ForgivingOutput:
     """Standard output whose reader may stop early, as ``head`` does.
 
-    Later output is discarded, so that a command that writes a file can finish.
+    Later output is discarded, so that a command that writes a file can finish. In all else it
+    behaves like the stream itself.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the stream."""
-        return self.stream.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        """How the stream handles characters that it cannot encode."""
-        return self.stream.errors
-
-    def fileno(self) -> int:
-        """Return the descriptor of the stream."""
-        return self.stream.fileno()
-
-    def isatty(self) -> bool:
-        """Whether the stream is a terminal."""
-        return self.stream.isatty()
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
+    def __getattr__(self, name: str) -> object:
+        """Return an attribute of the stream."""
+        return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
         """Write text, or discard it if the reader has stopped."""

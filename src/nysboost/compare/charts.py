@@ -49,12 +49,14 @@ Dashes: TypeAlias = str | tuple[float, tuple[float, ...]]
 DASHES: tuple[Dashes, ...] = ("solid", (0, (3, 1.5)), (0, (1, 1.5)), (0, (4.5, 2)))
 
 
-class Look(TypedDict):
-    """How matplotlib draws a line."""
+class Look(TypedDict, total=False):
+    """How matplotlib draws a line with marks."""
 
     color: str
-    marker: str
     linestyle: Dashes
+    linewidth: float
+    marker: str
+    markersize: float
 
 
 def find_family(name: str) -> str:
@@ -83,6 +85,8 @@ def find_style(name: str) -> Look:
     else:
         group = name.partition(" (")[0]
         members = [group, name]
+
+    # its place in the family gives the mark and the dashes
     place = members.index(name)
     return {
         "color": COLOURS.get(group, GREY),
@@ -101,16 +105,16 @@ class Chart:
     height: float = 3.1
 
 
-Numbers: TypeAlias = Sequence[float] | Floats
+Coordinates: TypeAlias = Sequence[float] | Floats
 
 
 class Curve(NamedTuple):
     """A named set of points to draw; `error` is the standard error of each."""
 
     name: str
-    x: Numbers
-    y: Numbers
-    error: Numbers | None = None
+    x: Coordinates
+    y: Coordinates
+    error: Coordinates | None = None
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ def chart_bars(title: str, label: str, values: Mapping[str | float, float]) -> C
     return Chart(title, BarPlot(label, values), height=height)
 
 
-def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Numbers) -> None:
+def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Coordinates) -> None:
     """Choose ticks that are plain numbers, whole if all values are."""
     ticker = import_optional("matplotlib.ticker")
     axis = getattr(axes, f"{name}axis")
@@ -284,8 +288,10 @@ def save(chart: Chart, path: Path) -> None:
         ".svg": {"Date": None, "Creator": SOFTWARE},
         ".pdf": {"CreationDate": None, "Creator": SOFTWARE},
     }
+
     with _make_figure(chart, 6.4, 5.0, **style) as figure:
-        figure.axes[0].set_title(chart.title, fontsize=9, loc="left")
+        (axes,) = figure.axes
+        axes.set_title(chart.title, fontsize=9, loc="left")
         for suffix, metadata in made.items():
             with atomic_file(path.with_suffix(suffix), "The figure") as file:
                 figure.savefig(file, format=suffix[1:], dpi=110, metadata=metadata)

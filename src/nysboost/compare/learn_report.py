@@ -25,7 +25,7 @@ from nysboost.compare.learners import (
     say_outcome,
 )
 from nysboost.compare.outcomes import Outcome
-from nysboost.compare.page import CHART, CHART_FILES, Page, Record, Section, Table
+from nysboost.compare.page import CHART, CHART_FILES, Page, Record, ReportTable, Section
 from nysboost.compare.peers import CONSTANT
 from nysboost.numerics.arrays import Floats, spaced_indices
 from nysboost.plots import CoverageDisplay
@@ -69,6 +69,8 @@ def make_page(
     # a point for each learner; a constant takes no time
     shown = [outcome for outcome in outcomes if outcome.name != CONSTANT]
     timed = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
+
+    # after Ctrl-C there may be none
     charts = []
     if timed:
         chart = chart_curves(
@@ -113,7 +115,7 @@ def _as_record(outcome: Outcome) -> Record:
     }
 
 
-def _make_table(problem: Problem, outcomes: Sequence[Outcome]) -> Table:
+def _make_table(problem: Problem, outcomes: Sequence[Outcome]) -> ReportTable:
     """Return the table of learners; the better NysBoost model is marked."""
     # errors of the task
     columns = {
@@ -128,6 +130,8 @@ def _make_table(problem: Problem, outcomes: Sequence[Outcome]) -> Table:
             "± standard error": "standard_error",
             "log loss": "log_loss",
         }
+
+    # and what every task has
     columns |= {
         "folds": "folds",
         "seconds to fit": "fit_seconds",
@@ -137,7 +141,7 @@ def _make_table(problem: Problem, outcomes: Sequence[Outcome]) -> Table:
     title = "Learners, smallest error first"
     records = [_as_record(outcome) for outcome in outcomes]
     ours = [outcome.name for outcome in outcomes if is_ours(outcome.name)]
-    return Table.of(title, columns, records, note=NOTE, marked=ours[:1])
+    return ReportTable.of(title, columns, records, note=NOTE, marked=ours[:1])
 
 
 def _show_predictions(problem: Problem, first: FirstFold) -> Section:
@@ -268,6 +272,8 @@ def _chart_effect(problem: Problem, model: Model, effect: Effect) -> Chart:
     else:
         label = f"mean predicted {problem.target}"
         outputs = {OURS: effect.means[:, 0]}
+
+    # of two classes one is named in the label
     first, means = next(iter(outputs.items()))
     if problem.classify and len(outputs) == 1:
         label = f"{label} = {first}"
@@ -302,7 +308,7 @@ def _probabilities_to_draw(model: Model, effect: Effect) -> dict[str, Floats]:
     return {classes[i]: effect.means[:, i] for i in chosen}
 
 
-def _make_confusion_table(y: Targets, predicted: Targets) -> Table:
+def _make_confusion_table(y: Targets, predicted: Targets) -> ReportTable:
     """Return the confusion matrix of the most frequent labels."""
     labels, counts = np.unique(y, return_counts=True)
     most_frequent = np.argsort(-counts, kind="stable")[:LABELS]
@@ -313,4 +319,4 @@ def _make_confusion_table(y: Targets, predicted: Targets) -> Table:
         rows.append([str(label), *map(str, counts_of_label)])
 
     head = ["", *map(str, shown)]
-    return Table("True labels (rows) and predicted ones (columns)", head, rows)
+    return ReportTable("True labels (rows) and predicted ones (columns)", head, rows)

@@ -45,7 +45,7 @@ OPTIONS_OF = {peers.LINEAR: ["--linear"], COMPACT: ["--no-local"], OURS: []}
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
+class Split:
     """Training and test rows of one fold, with their targets.
 
     `groups` are the groups of the training rows.
@@ -57,7 +57,7 @@ class Fold:
     y_test: Targets
     groups: Indices | None = None
 
-    def as_numbers(self) -> tuple[peers.CodedRows, Fold]:
+    def as_numbers(self) -> tuple[peers.CodedRows, Split]:
         """Return the rows as numbers for learners of other libraries, and the kinds of columns."""
         coded = peers.CodedRows.of(self.X_train, self.X_test)
         numbers = replace(self, X_train=coded.train, X_test=coded.test, groups=None)
@@ -104,12 +104,13 @@ class Problem:
             return f"{self.folds} folds, each later than its training rows"
         return f"{self.folds} folds"
 
-    def take(self, train: Indices, test: Indices) -> Fold:
+    def take(self, train: Indices, test: Indices) -> Split:
         """Return a fold with these training and test rows."""
         groups = self.groups
         if groups is not None:
             groups = groups[train]
-        return Fold(
+
+        return Split(
             X_train=self.frame.take(train),
             X_test=self.frame.take(test),
             y_train=self.y[train],
@@ -153,6 +154,7 @@ class Problem:
         n = len(self.y)
         if self.by_time:
             return np.arange(n - count, n)
+
         rng = np.random.default_rng(self.seed)
         if self.groups is None:
             return np.sort(rng.permutation(n)[:count])
@@ -217,29 +219,31 @@ def cross_validate(
     return outcomes, kept[0]
 
 
-def _make_round(problem: Problem, fold: Fold, kept: list[FirstFold]) -> Round:
+def _make_round(problem: Problem, fold: Split, kept: list[FirstFold]) -> Round:
     """Return the fits of one fold by learner: others first, then ours with the compact one."""
     # learners of others, on numbers
-    runs: dict[str, Run] = {}
+    runs: dict[str, FoldRun] = {}
     coded, numbers = fold.as_numbers()
     others = peers.make_peers(coded, problem.classify, problem.seed)
     for name, model in others.items():
-        runs[name] = Run(name, model, numbers, kept)
+        runs[name] = FoldRun(name, model, numbers, kept)
 
-    # ours, on the table
+    # rows in order of time
     cv = None
     if problem.by_time:
         cv = "time"
+
+    # ours, on the table
     given = problem.classify, problem.components, problem.seed
     compact = make_learner(*given, local=False, cv=cv)
     full = make_learner(*given, cv=cv)
-    runs[COMPACT] = Run(COMPACT, compact, fold, kept)
-    runs[OURS] = Run(OURS, full, fold, kept)
+    runs[COMPACT] = FoldRun(COMPACT, compact, fold, kept)
+    runs[OURS] = FoldRun(OURS, full, fold, kept)
     return runs
 
 
 @dataclass(frozen=True)
-class Run:
+class FoldRun:
     """A fit of one learner to training rows, measured on test rows.
 
     The first fit of our learner is added to `kept`.
@@ -247,7 +251,7 @@ class Run:
 
     name: str
     model: Model
-    fold: Fold
+    fold: Split
     kept: list[FirstFold]
 
     def __call__(self) -> Measures:
@@ -284,7 +288,7 @@ def fit_and_test(
     return ours.model, sorted(outcomes, key=lambda outcome: outcome.error)
 
 
-class Measured(NamedTuple):
+class FittedLearner(NamedTuple):
     """A fitted learner, its error and losses on test rows, and the seconds to fit and predict.
 
     `losses` has the squared error of each test row, or whether its label is wrong.
@@ -300,8 +304,9 @@ class Measured(NamedTuple):
         return Outcome(name, rounds, self.losses)
 
 
-def fit_and_measure(name: str, model: Model, fold: Fold) -> Measured:
+def fit_and_measure(name: str, model: Model, fold: Split) -> FittedLearner:
     """Fit a learner to the training rows of a fold, and measure it on the test rows."""
+    # only our learners take groups
     how = {}
     if fold.groups is not None:
         how["groups"] = fold.groups
@@ -328,13 +333,14 @@ def fit_and_measure(name: str, model: Model, fold: Fold) -> Measured:
         losses = np.asarray((predicted - truth) ** 2, dtype=np.float64)
         error = float(root_mean_squared_error(truth, predicted))
         loss = float("nan")
+
     measures = {
         "error": error,
         "log_loss": loss,
         "seconds": fitted - began,
         "predict_seconds": ended - fitted,
     }
-    return Measured(model, measures, losses)
+    return FittedLearner(model, measures, losses)
 
 
 @contextmanager
@@ -471,6 +477,7 @@ def _say_faster(outcomes: Sequence[Outcome], best: Outcome, second: Outcome) -> 
     if times < 2:
         return ""
 
+    # which may have been named already
     also = "does as well, and "
     if quick is second:
         also = ""

@@ -15,7 +15,7 @@ from nysboost._approximate import approximate
 from nysboost.catalogue import FAMILIES, METHODS
 from nysboost.compare.charts import Curve, chart_curves, find_family
 from nysboost.compare.outcomes import Measures, Outcome, Round, run_rounds
-from nysboost.compare.page import CHART, CHART_FILES, Page, Record, Section, Table
+from nysboost.compare.page import CHART, CHART_FILES, Page, Record, ReportTable, Section
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.messages import unknown
@@ -48,7 +48,7 @@ MUCH_FASTER = 0.5
 """Among tied methods, one that takes at most half the time is recommended."""
 
 
-class Sizes(TypedDict, total=False):
+class MethodSizes(TypedDict, total=False):
     """Parameters of `approximate` that give a method its number of landmarks."""
 
     n_components: int
@@ -58,7 +58,7 @@ class Sizes(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Task:
+class Setup:
     """Points X (n, d) or a kernel matrix (n, n), a kernel, and a number of columns.
 
     `lenient` leaves out methods that cannot run.
@@ -74,12 +74,12 @@ class Task:
     seed: int = 0
     lenient: bool = False
 
-    def sizes(self, method: str) -> Sizes:
+    def sizes(self, method: str) -> MethodSizes:
         """Return the parameters that set a method's number of columns."""
         # the paper's p and m, or one approximation of all columns
         if method in MIXTURES:
             n_columns = self.budget // self.n_learners
-            sizes: Sizes = {"n_learners": self.n_learners, "n_columns": n_columns}
+            sizes: MethodSizes = {"n_learners": self.n_learners, "n_columns": n_columns}
             if self.rank is not None:
                 sizes["rank"] = min(self.rank, n_columns)
             return sizes
@@ -136,6 +136,7 @@ def _read_sigma(text: str | None) -> float | str:
         return "median"
     if text in ("median", "scale"):
         return text
+
     try:
         return float(text)
     except ValueError as error:
@@ -170,29 +171,29 @@ def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners:
     return budget
 
 
-def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
+def run(setup: Setup, note: Callable[[str], None]) -> list[Outcome]:
     """Run every method with each seed; return errors and costs, smallest error first."""
-    seeds = range(task.seed, task.seed + task.repeats)
+    seeds = range(setup.seed, setup.seed + setup.repeats)
 
     def may_fail(_: str, error: Exception) -> bool:
-        return task.lenient and isinstance(error, ValueError)
+        return setup.lenient and isinstance(error, ValueError)
 
     # with one thread, processor time is the time on an idle machine
     with threadpool_limits(1), raise_as(UserError):
-        rounds = (_make_round(task, seed) for seed in seeds)
-        return run_rounds(rounds, task.repeats, may_fail, note)
+        rounds = (_make_round(setup, seed) for seed in seeds)
+        return run_rounds(rounds, setup.repeats, may_fail, note)
 
 
-def _make_round(task: Task, seed: int) -> Round:
+def _make_round(setup: Setup, seed: int) -> Round:
     """Return a function for each method that measures it with one seed."""
-    return {method: partial(_measure, task, method, seed) for method in task.methods}
+    return {method: partial(_measure, setup, method, seed) for method in setup.methods}
 
 
-def _measure(task: Task, method: str, seed: int) -> Measures:
+def _measure(setup: Setup, method: str, seed: int) -> Measures:
     """Return error, processor time and evaluated entries of one approximation."""
-    sizes = task.sizes(method)
+    sizes = setup.sizes(method)
     began = time.process_time()
-    approximation = approximate(task.X, method, task.kernel, **sizes, random_state=seed)
+    approximation = approximate(setup.X, method, setup.kernel, **sizes, random_state=seed)
     seconds = time.process_time() - began
 
     # before the error evaluates all of them
@@ -309,11 +310,13 @@ def make_page(
         shown = [outcome for outcome in outcomes if outcome.name in {best, *front}]
         title = "The best trade-offs"
     rows = [_as_record(outcome, budget, outcome.name in front) for outcome in shown]
+
+    # all of them are kept with the page
     records = [_as_record(outcome, budget, outcome.name in front) for outcome in outcomes]
-    tables = [Table.of(title, COLUMNS, rows, note=FRONT, marked=[best])]
+    tables = [ReportTable.of(title, COLUMNS, rows, note=FRONT, marked=[best])]
     if len(shown) < len(outcomes):
         title = f"All {len(outcomes)} methods"
-        tables.append(Table.of(title, COLUMNS, records, folded=True, marked=[best]))
+        tables.append(ReportTable.of(title, COLUMNS, records, folded=True, marked=[best]))
 
     # a point for each method
     curves = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
@@ -325,6 +328,7 @@ def make_page(
         log="xy",
         file=CHART,
     )
+
     return Page(
         title="Nyström methods compared on your data",
         headline=reason,

@@ -45,7 +45,7 @@ class TableOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table. A `folded` table opens with a click, and rows with a `marked` first cell are bold.
 
     `foot` is a last row of totals, which stays in place when a column is sorted.
@@ -66,7 +66,7 @@ class Table:
         columns: Mapping[str, str],
         records: Iterable[Record],
         **how: Unpack[TableOptions],
-    ) -> Table:
+    ) -> ReportTable:
         """Return a table of records; `columns` map a heading to the key of its values."""
         rows = []
         for record in records:
@@ -101,7 +101,7 @@ class Section:
     title: str
     sentences: Sequence[str] = ()
     charts: Sequence[charts.Chart] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[ReportTable] = ()
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,7 @@ def render(page: Page, suffix: str = ".html") -> str:
     script_file = Path(__file__).parent / "page.js"
     script = script_file.read_text(encoding="utf-8")
     digest = hashlib.sha256(script.encode()).digest()
+
     text: str = templates.get_template(f"page{suffix}").render(
         page=page,
         software=SOFTWARE,
@@ -247,7 +248,7 @@ def publish(page: Page, out: Path) -> None:
         raise KeyboardInterrupt
 
 
-def print_table(table: Table) -> None:
+def print_table(table: ReportTable) -> None:
     """Print a table; in a file, it is as wide as its cells, up to a limit."""
     import_optional("rich")
     from rich import box, console
@@ -291,6 +292,8 @@ def _choose_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     """
     widths = np.array([max(map(len, texts)) for texts in columns])
     least = np.array([_longest_word(texts) for texts in columns])
+
+    # as narrow as one letter each
     while widths.sum() > max(room, len(columns)):
         # the column with most room to wrap, or the widest if none has any
         spare = widths - least
@@ -339,6 +342,8 @@ def make_writable(
         if any(other.exists() and path.samefile(other) for other in inputs):
             msg = f"{path} is an input and would be replaced by the report: give another folder."
             raise ExistsError(msg)
+
+        # another program's file
         if not _is_of_a_report(path):
             msg = f"{path} is not part of a report and would be replaced: give another folder."
             raise ExistsError(msg)

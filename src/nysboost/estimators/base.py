@@ -26,7 +26,7 @@ from nysboost.rows.recognise import is_external, make_rows, make_stream
 from nysboost.rows.rows import Rows, RowStream
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
-from nysboost.tables.rows import CHECKS, fit_rows, name_columns, new_rows, refuse_width
+from nysboost.tables.rows import CHECKS, fit_rows, new_rows, note_columns, refuse_width
 from nysboost.tables.schema import Schema
 
 
@@ -169,7 +169,7 @@ class BaseNystroem(
         # scikit-learn would copy what is not in memory
         table = X
         if is_external(X):
-            name_columns(self, None, make_rows(X).n_features)
+            note_columns(self, None, make_rows(X).n_features)
         else:
             table = validate_data(self, to_table(X), **CHECKS)
 

@@ -37,7 +37,7 @@ from nysboost.tables.summaries import summarise_columns
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Sample: TypeAlias = "Array | csr_array"
+NumericTable: TypeAlias = "Array | csr_array"
 """Rows of numbers in memory, shape (n, d)."""
 
 ROUNDING = 1e-12
@@ -235,7 +235,7 @@ def _default_kernel(options: Mapping[str, object]) -> KernelLike:
     return Gaussian(sigma="median")
 
 
-def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[Sample, Sample]:
+def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[NumericTable, NumericTable]:
     """Return both samples as arrays or CSR matrices with the same columns."""
     if is_frame(X) and is_frame(Y):
         X, Y = _encode_together(X, Y)
@@ -244,8 +244,8 @@ def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[Sample, Sample]:
     elif is_frame(Y):
         Y = _encode(Y)
 
-    x: Sample = check_array(to_table(X), **CHECKS)
-    y: Sample = check_array(to_table(Y, name="Y"), **CHECKS)
+    x: NumericTable = check_array(to_table(X), **CHECKS)
+    y: NumericTable = check_array(to_table(Y, name="Y"), **CHECKS)
     refuse_non_finite(x, 0)
     refuse_non_finite(y, 0, "Y")
     if x.shape[1] != y.shape[1]:
@@ -275,7 +275,7 @@ def _encode_together(X: TableLike, Y: TableLike) -> tuple[Array, Array]:
     return codes(first, missing="refuse"), codes(second, missing="refuse")
 
 
-def _stack(x: Sample, y: Sample) -> Sample:
+def _stack(x: NumericTable, y: NumericTable) -> NumericTable:
     """Return the rows of both, as a CSR matrix if one is sparse."""
     if is_sparse(x) or is_sparse(y):
         matrix: csr_array = vstack([x, y], format="csr")

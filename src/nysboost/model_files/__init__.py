@@ -70,7 +70,12 @@ def save(
     if not isinstance(model, Approximation | BaseEstimator):
         msg = f"A model file has an approximation or an estimator of ours, but {model!r} was given."
         raise TypeError(msg)
-    encoder = ModelEncoder(TYPES if with_rows else WITHOUT_ROWS)
+
+    # of training rows only their number, unless they are asked for
+    types = WITHOUT_ROWS
+    if with_rows:
+        types = TYPES
+    encoder = ModelEncoder(types)
     root = encoder.encode(model)
     described = {"objects": encoder.objects, "root": root}
     write_archive(as_path(path), Archive(described, encoder.arrays))
@@ -123,6 +128,8 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         model = decoder.decode(archive.model["objects"], archive.model["root"])
         require(isinstance(model, Approximation | BaseEstimator), "a file and its model")
         return model
+
+    # what the file lacks, what this machine lacks, and what this version does not know
     except DeviceError:
         raise
     except KeyError as error:

@@ -87,6 +87,8 @@ def write_archive(path: Path, content: Archive) -> None:
             "arrays": checksums,
             "model": content.model,
         }
+
+        # last, because it is that of all the rest
         body["checksum"] = _checksum(body)
         text = json.dumps(body, indent=1, ensure_ascii=False)
         whole = text.encode("utf-8", "surrogatepass")  # which text of unknown encoding may have

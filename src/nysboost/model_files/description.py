@@ -103,6 +103,8 @@ def is_of(value: object, hint: Saved) -> bool:
         return is_of(value, kind.__value__)
     if kind is np.ndarray:
         return lib.is_array(value) or lib.is_sparse(value)
+
+    # truth values are whole numbers of Python
     if kind in NUMBERS:
         return isinstance(value, NUMBERS[kind]) and not isinstance(value, bool)
     return isinstance(value, kind)

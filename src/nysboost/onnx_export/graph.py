@@ -193,6 +193,8 @@ class Graph:
             self._outputs,
             self._arrays,
         )
+
+        # for the operators of these versions
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid(*operators) for operators in OPSETS.items()],

@@ -188,6 +188,7 @@ class MappedPoints:
             case Matern():
                 distances = np.sqrt(self._squared_distances())
                 return _matern(kernel.nu, distances * kernel._rate())
+
         known = "a Gaussian, Laplacian, Matern or polynomial kernel"
         raise TypeError(f"{kernel} has no form in ONNX: take {known}.")
 

@@ -206,6 +206,7 @@ def _read(path: Path) -> Stored:
         message = f"{path} cannot be read as a .npz file with an array X ({error})."
         raise UserError(message) from error
 
+    # a table of numbers
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise UserError(
             f"X in {path} must be a matrix of numbers; it is {values.dtype} of shape "
@@ -221,6 +222,8 @@ def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> P
     try:
         say(f"Downloading {name} into {folder}.")
         return fetch(dataset, folder / dataset.file)
+
+    # what a person can do without the network
     except UserError as error:
         looked = ", ".join(map(str, list_folders(data_dir))) or "no folder"
         raise UserError(
@@ -243,6 +246,7 @@ def fetch(dataset: Dataset, path: Path) -> Path:
         for file in raw:
             file.unlink(missing_ok=True)
         raise UserError(f"{raw[0].name} holds other data than expected (checksum {found}).")
+
     write_npz(path, compressed=True, X=values)
     return path
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nysboost._version import SOFTWARE
-from nysboost.compare.charts import BLACK, COLOURS, GREY, STYLE, Dashes
+from nysboost.compare.charts import BLACK, COLOURS, GREY, STYLE, Dashes, Look
 from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
 from nysboost.paper.results import ByPreset, Results
@@ -198,16 +198,6 @@ def draw_panel(axes: Axes, panel: Panel, result: Results, reading: Reading) -> N
 
     axes.set(xlabel="number of learners", ylabel=AXIS[result.preset.measure])
     _set_ticks(axes, result)
-
-
-class Look(TypedDict, total=False):
-    """How matplotlib draws a line with marks."""
-
-    color: str
-    linestyle: Dashes
-    linewidth: float
-    marker: str
-    markersize: float
 
 
 def find_look(method: str) -> Look:

@@ -14,8 +14,8 @@ from nysboost.numerics.arrays import Floats
 from nysboost.paper.presets import Reading
 from nysboost.paper.results import ByPreset, Results, compare_means, correct
 from nysboost.paper.statements import STATEMENTS, Bound, Comparison, Statement
+from nysboost.tables.values import Booleans
 
-Mask: TypeAlias = NDArray[np.bool_]
 Test: TypeAlias = Literal["Welch", "paired"]
 
 TIE = 0.02
@@ -38,7 +38,7 @@ HOW_DECIDED = (
 
 
 @dataclass(frozen=True)
-class Measured:
+class Sides:
     """A comparison, and the values of both sides, of shape (replicates,); right has its factor."""
 
     part: Comparison | Bound
@@ -95,7 +95,7 @@ LACKS = "data missing"
 def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decision:
     """Decide a statement under one reading, from the results of all presets that it needs."""
     # both sides of each comparison, or the presets that are missing
-    measured: list[Measured] = []
+    measured: list[Sides] = []
     lacks: list[str] = []
     for part in statement.parts:
         found = None
@@ -105,6 +105,7 @@ def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decisio
             measured.append(found)
         elif part.preset not in lacks:
             lacks.append(part.preset)
+
     if lacks:
         return Decision(statement, reading, LACKS, tuple(lacks))
 
@@ -115,7 +116,7 @@ def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decisio
     return _decide_by("paired", statement, reading, measured)
 
 
-def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Measured | None:
+def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Sides | None:
     """Return both sides of a comparison, or None if one of them was not measured."""
     # a property and its bound
     if isinstance(part, Bound):
@@ -123,14 +124,14 @@ def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Me
         if values is None:
             return None
         bound = np.full(len(values), part.below)
-        return Measured(part, values, bound)
+        return Sides(part, values, bound)
 
     # two methods
     left = results.sample(reading, part.left)
     right = results.sample(reading, part.right)
     if left is None or right is None:
         return None
-    return Measured(part, left, part.factor * right)
+    return Sides(part, left, part.factor * right)
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class Tests:
     replicates: NDArray[np.int64]
 
 
-def _test(measured: Sequence[Measured], test: Test) -> Tests:
+def _test(measured: Sequence[Sides], test: Test) -> Tests:
     """Test all comparisons, those of as many replicates at once."""
     n = len(measured)
     found = Tests(
@@ -183,15 +184,15 @@ def _test(measured: Sequence[Measured], test: Test) -> Tests:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Evidence:
     """What is known of each comparison, as masks of shape (comparisons,)."""
 
-    holds: Mask
-    reversed: Mask
-    tied: Mask
+    holds: Booleans
+    reversed: Booleans
+    tied: Booleans
 
     @property
-    def is_open(self) -> Mask:
+    def is_open(self) -> Booleans:
         """Which comparisons are not decided."""
         return ~(self.holds | self.reversed | self.tied)
 
@@ -205,12 +206,13 @@ class Outcome:
         }
 
 
-def _classify(statement: Statement, tests: Tests) -> Outcome:
+def _classify(statement: Statement, tests: Tests) -> Evidence:
     """Compare p-values with the level of the statement.
 
     Where one comparison is enough, "holds" is corrected by Holm; "reversed" always is, because one
     reversed comparison refutes a statement.
     """
+    # p-values of "left is smaller"
     p_values = tests.smaller
     if statement.needs == "some":
         p_values = correct(p_values)
@@ -221,14 +223,14 @@ def _classify(statement: Statement, tests: Tests) -> Outcome:
     is_tied = tests.tie < statement.level
     reverse = is_reversed & ~holds
     tied = is_tied & ~holds & ~reverse
-    return Outcome(holds, reverse, tied)
+    return Evidence(holds, reverse, tied)
 
 
 def _decide_by(
     test: Test,
     statement: Statement,
     reading: Reading,
-    measured: Sequence[Measured],
+    measured: Sequence[Sides],
 ) -> Decision:
     """Decide a statement by one of the tests."""
     # the verdict
@@ -246,13 +248,16 @@ def _decide_by(
 
     # what it rests on, or lacks
     if verdict == "undecided":
-        return replace(decision, would_decide=_replicates_to_decide(statement, tests, outcome))
+        would_decide = _replicates_to_decide(statement, tests, outcome)
+        return replace(decision, would_decide=would_decide)
+
+    # two numbers of learners of one run are always paired
     if all(one.always_paired for one in measured):
         test = "paired"
     return replace(decision, rests_on=test)
 
 
-def _find_verdict(statement: Statement, replicates: int, outcome: Outcome) -> str:
+def _find_verdict(statement: Statement, replicates: int, outcome: Evidence) -> str:
     """Return what follows for a statement from its comparisons."""
     holds = outcome.holds
     is_open = outcome.is_open
@@ -292,7 +297,7 @@ def _find_verdict(statement: Statement, replicates: int, outcome: Outcome) -> st
     return "fails only in size"
 
 
-def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Outcome) -> int:
+def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Evidence) -> int:
     """Return how many replicates would likely decide, if means and deviations stay as they are.
 
     A statistic grows with the square root of the replicates. Each comparison is decided by what is
@@ -309,7 +314,8 @@ def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Outcome) 
     needed = tests.replicates * growth**2
     each = np.sort(needed[outcome.is_open])
 
-    # the comparison whose answer decides the statement
+    # the comparison whose answer decides the statement: the last of all, the first of some, or
+    # that which makes a majority
     decisive = len(each) - 1
     if statement.needs == "some":
         decisive = 0
@@ -322,7 +328,7 @@ def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Outcome) 
     return max(would_decide, more_than_now)
 
 
-def _say_weakest(measured: Sequence[Measured], tests: Tests) -> str:
+def _say_weakest(measured: Sequence[Sides], tests: Tests) -> str:
     """Return the comparison that is furthest from holding, with its evidence."""
     worst = int(np.argmax(tests.t))
     one = measured[worst]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nysboost.compare.charts import Chart
-from nysboost.compare.page import Page, Section, Table, format_number
+from nysboost.compare.page import Page, ReportTable, Section, format_number
 from nysboost.numerics.messages import format_count
 from nysboost.paper import datasets, figures
 from nysboost.paper.figures import Figure, Panel
@@ -63,6 +63,7 @@ def make_page(
         used[name] = result.preset.settings() | sizes
         made_with[name] = result.made_with
 
+    # figures and verdicts first
     return Page(
         title="Boosting Nyström: the paper's experiments, run again",
         headline=say_outcome(results, decisions),
@@ -182,13 +183,13 @@ def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
     # all verdicts, and their counts
     head = ["", "the paper's statement", *_list_readings(decisions)]
     counts = ["", "in all", *_count_verdicts(decisions)]
-    table = Table("The statements", head, rows, foot=counts)
+    table = ReportTable("The statements", head, rows, foot=counts)
     yield Section("Which statements hold", tables=[table])
 
     # why others do not hold
     title = "What speaks against the others"
     sentence = f"Under the first reading ({decisions[0].reading.words}), the weakest comparison."
-    table = Table(title, ["", "verdict", "weakest comparison"], reasons)
+    table = ReportTable(title, ["", "verdict", "weakest comparison"], reasons)
     if reasons:
         yield Section(title, [sentence], tables=[table])
 
@@ -230,7 +231,7 @@ def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
         rows.append([str(number), statement.section, quote, statement.tests])
 
     head = ["", "section", "the paper's words", "tested as"]
-    table = Table("The sentences, and how each is tested", head, rows, folded=True)
+    table = ReportTable("The sentences, and how each is tested", head, rows, folded=True)
     yield Section("How they are decided", [HOW_DECIDED], tables=[table])
 
 
@@ -274,6 +275,7 @@ def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
     said = format_count(max(numbers), "replicate")
     if min(numbers) < max(numbers):
         said = f"{min(numbers)} to {said}"
+
     if not decisions:
         return f"{said} of a small version: it decides none of the paper's statements."
 
@@ -326,7 +328,7 @@ def _make_summary(results: ByPreset) -> Section:
     sentences = ["Mean errors under the first reading; of the runtime, mean seconds."]
     measured = [result for result in results.values() if result.properties]
     sentences += [say_properties(result) for result in measured]
-    return Section(title, sentences, tables=[Table(title, head, rows)])
+    return Section(title, sentences, tables=[ReportTable(title, head, rows)])
 
 
 def _last_mean(summary: Summary) -> float:
@@ -371,6 +373,7 @@ def say_protocol(result: Results) -> str:
     draws = "all on the same points"
     if p.redraw:
         draws = "each with its own points"
+
     replicates = format_count(p.replicates, "replicate")
     return (
         f"{replicates}, {draws} (n = {p.n_points}); m = {p.n_columns}, "
@@ -384,7 +387,7 @@ def _make_section(result: Results) -> Section:
     return Section(result.preset.title, [say_protocol(result)], tables=tables)
 
 
-def _make_table(result: Results, reading: Reading) -> Table:
+def _make_table(result: Results, reading: Reading) -> ReportTable:
     """Return all methods under one reading, best first."""
     # at 5, 10 and the most learners
     most = result.counts[-1]
@@ -405,7 +408,7 @@ def _make_table(result: Results, reading: Reading) -> Table:
         "of p·m columns, uniform or by adaptive sampling, of rank k or p·k."
     )
     title = f"All methods; {reading.words}"
-    return Table(title, head, rows, note, folded=True, marked=result.preset.drawn)
+    return ReportTable(title, head, rows, note, folded=True, marked=result.preset.drawn)
 
 
 def _make_data(sizes: Mapping[str, str]) -> Section:
@@ -420,5 +423,5 @@ def _make_data(sizes: Mapping[str, str]) -> Section:
 
     drawn = [row for row in datasets.list_all() if row["name"] in sizes]
     records = [row | {"as read": sizes[row["name"]]} for row in drawn]
-    table = Table.of("What was drawn from", columns, records)
+    table = ReportTable.of("What was drawn from", columns, records)
     return Section("Data sets", tables=[table])

@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
 
 from nysboost.compare.methods import split_names
 from nysboost.compare.page import (
@@ -25,7 +24,7 @@ from nysboost.paper.datasets import Points
 from nysboost.paper.presets import SHAPES, Preset
 from nysboost.paper.replicate import BASELINE, METHODS, POOLED
 from nysboost.paper.results import ByPreset, Results
-from nysboost.paper.runner import Plan
+from nysboost.paper.runner import RunPlan
 from nysboost.paper.statements import find_methods
 from nysboost.rows.files import atomic_file
 from nysboost.settings import Shape
@@ -35,11 +34,7 @@ RUN_FILE = "run.json"
 """What was asked for in a folder, so that a run never replaces the report of another."""
 
 
-Found: TypeAlias = dict[str, object]
-"""What a run has found out: its outcome, the verdicts, and where the report is."""
-
-
-def run(options: Namespace) -> Found:
+def run(options: Namespace) -> dict[str, object]:
     """Run all that is asked for, write it into a folder, and return outcome and verdicts."""
     # what is wrong is said at once
     chosen = choose_presets(options)
@@ -77,16 +72,16 @@ def run(options: Namespace) -> Found:
     return _write_report(results, sources, options)
 
 
-def _without_report(outcome: str, advice: str) -> Found:
+def _without_report(outcome: str, advice: str) -> dict[str, object]:
     """Say why there is no report, and what to do."""
     print(f"{outcome} {advice}")
     return {"outcome": outcome, "verdicts": [], "report": ""}
 
 
-def _make_plan(preset: Preset, options: Namespace) -> Plan:
+def _make_plan(preset: Preset, options: Namespace) -> RunPlan:
     """Return what is to be run of a preset."""
     methods = choose_methods(options.variants, preset)
-    return Plan(preset, methods, options.seed, options.data_dir, options.device)
+    return RunPlan(preset, methods, options.seed, options.data_dir, options.device)
 
 
 def _load_data(chosen: Sequence[Preset], data_dir: Path | None) -> dict[str, Points]:
@@ -96,7 +91,7 @@ def _load_data(chosen: Sequence[Preset], data_dir: Path | None) -> dict[str, Poi
 
 
 def _make_records(
-    plans: Mapping[str, Plan], sources: Mapping[str, Points], options: Namespace
+    plans: Mapping[str, RunPlan], sources: Mapping[str, Points], options: Namespace
 ) -> Iterator[tuple[str, Results | None]]:
     """Yield the results of each preset; None where the time was over before its last replicate."""
     deadline = None
@@ -119,7 +114,9 @@ def _make_records(
         yield name, result
 
 
-def _write_report(results: ByPreset, sources: Mapping[str, Points], options: Namespace) -> Found:
+def _write_report(
+    results: ByPreset, sources: Mapping[str, Points], options: Namespace
+) -> dict[str, object]:
     """Write figures, ledger and report, and return outcome and verdicts."""
     # numbers, figures, verdicts, each in files of their own
     out: Path = options.out
@@ -211,6 +208,7 @@ class Replicates:
                 raise UserError(
                     f"--replicates takes N or PRESET=N with N at least 1, not {text!r}."
                 )
+
             if name:
                 of[name] = int(count)
             else:
@@ -228,6 +226,8 @@ def choose_presets(options: Namespace) -> list[Preset]:
     names = dict.fromkeys(options.presets)
     if "all" in names:
         names = dict.fromkeys(presets.ORDER)
+
+    # with their overrides
     replicates = Replicates.parse(options.replicates)
     chosen = [_choose_preset(name, replicates, options) for name in names]
 
@@ -253,6 +253,8 @@ def _choose_preset(name: str, replicates: Replicates, options: Namespace) -> Pre
         validation_shapes=_choose_shapes(options.validation, preset.validation_shapes),
         n_learners=options.max_learners or preset.n_learners,
     )
+
+    # a preset that measures no fewer learners
     if not changed.counts:
         least = min(preset.counts)
         learners = changed.n_learners

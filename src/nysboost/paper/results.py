@@ -155,12 +155,14 @@ def compare_means(first: Floats, second: Floats, paired: bool = False) -> tuple[
     Samples have shape (replicates, ...). Unless `paired`, the test is Welch's. Without evidence
     (one replicate, or constants that are equal), t is 0 and the p-value 1/2.
     """
+    # SciPy warns of constants, and of one replicate
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of constants, and of one replicate
+        warnings.simplefilter("ignore")
         if paired:
             found = stats.ttest_rel(first, second, alternative="less")
         else:
             found = stats.ttest_ind(first, second, equal_var=False, alternative="less")
+
     t = np.nan_to_num(found.statistic)
     p_value = np.nan_to_num(found.pvalue, nan=0.5)
     return t, p_value

@@ -35,7 +35,7 @@ from nysboost.rows.files import atomic_file
 from nysboost.user_error import UserError
 
 
-class Record(TypedDict):
+class ReplicateRecord(TypedDict):
     """What a replicate gave under a reading, as a line of JSON; None was not measured."""
 
     replicate: int
@@ -48,7 +48,7 @@ class Record(TypedDict):
 RunSettings: TypeAlias = dict[str, object]
 """All that a record depends on, as the first line of its file."""
 
-Key: TypeAlias = tuple[int, str]
+RecordKey: TypeAlias = tuple[int, str]
 """A replicate and the name of a reading: what tells one record from another."""
 
 ANY = "any"
@@ -97,7 +97,7 @@ def digest_code(package: Path = PACKAGE) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What to run; the device is no setting: records agree to 1e-9 wherever they were made."""
 
     preset: Preset
@@ -129,13 +129,13 @@ class Plan:
         return self.preset.readings
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[RecordKey]:
         """The replicates and readings to run, in order."""
         numbers = range(self.preset.replicates)
         names = [name_reading(reading) for reading in self.readings]
         return list(itertools.product(numbers, names))
 
-    def results(self, records: Mapping[Key, Record]) -> Results:
+    def results(self, records: Mapping[RecordKey, ReplicateRecord]) -> Results:
         """Return what the records say."""
         mine = [records[key] for key in self.keys]
 
@@ -171,7 +171,9 @@ def name_reading(reading: Reading | None) -> str:
     return str(reading)
 
 
-def _stack(records: Sequence[Record], what: Literal["values", "properties"]) -> dict[str, Floats]:
+def _stack(
+    records: Sequence[ReplicateRecord], what: Literal["values", "properties"]
+) -> dict[str, Floats]:
     """Return each entry of some records as an array whose first axis is the replicate."""
     if not records:
         return {}
@@ -182,7 +184,7 @@ def _stack(records: Sequence[Record], what: Literal["values", "properties"]) -> 
     return stacked
 
 
-def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Results | None:
+def run(plan: RunPlan, out: Path, jobs: int, deadline: float | None = None) -> Results | None:
     """Compute what is missing of a plan, replicate by replicate, and return its results.
 
     After `deadline`, in seconds since the epoch, no replicate begins; the result is None if some
@@ -196,7 +198,7 @@ def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Resu
     settings = plan.settings()
     digest = hashlib.sha256(_to_text(settings).encode())
     path = out / f"{plan.preset.name}-{digest.hexdigest()[:16]}.jsonl"
-    records: dict[Key, Record] = {}
+    records: dict[RecordKey, ReplicateRecord] = {}
     if path.exists():
         _, records = read(path)
 
@@ -218,12 +220,12 @@ def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Resu
     return plan.results(records)
 
 
-def find_missing(plan: Plan, records: Mapping[Key, Record]) -> list[Key]:
+def find_missing(plan: RunPlan, records: Mapping[RecordKey, ReplicateRecord]) -> list[RecordKey]:
     """Return the keys of a plan that have no record."""
     return [key for key in plan.keys if key not in records]
 
 
-def _write(path: Path, settings: RunSettings, records: Mapping[Key, Record]) -> None:
+def _write(path: Path, settings: RunSettings, records: Mapping[RecordKey, ReplicateRecord]) -> None:
     """Write the settings and then the records in their order, a line each."""
     lines: list[object] = [settings]
     lines += [records[key] for key in sorted(records)]
@@ -231,7 +233,7 @@ def _write(path: Path, settings: RunSettings, records: Mapping[Key, Record]) -> 
         file.writelines(f"{_to_text(line)}\n".encode() for line in lines)
 
 
-def gather(plan: Plan, out: Path) -> Results:
+def gather(plan: RunPlan, out: Path) -> Results:
     """Return a plan's results from one file of records, whichever code made them; mix none."""
     asked = _leave_code_out(plan.settings())
     matching = []
@@ -239,6 +241,8 @@ def gather(plan: Plan, out: Path) -> Results:
         settings, _ = read(path)
         if _leave_code_out(settings) == asked:
             matching.append(path)
+
+    # several would mix what different code gave
     if len(matching) != 1:
         raise UserError(
             f"{out} has {len(matching)} files with records of {plan.preset.name} for these "
@@ -257,12 +261,12 @@ def gather(plan: Plan, out: Path) -> Results:
     return plan.results(records)
 
 
-def read(path: Path) -> tuple[RunSettings, dict[Key, Record]]:
+def read(path: Path) -> tuple[RunSettings, dict[RecordKey, ReplicateRecord]]:
     """Return the settings and the records of a file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         settings, *records = map(json.loads, lines)
-        keyed: dict[Key, Record] = {}
+        keyed: dict[RecordKey, ReplicateRecord] = {}
         for record in records:
             keyed[record["replicate"], record["reading"]] = record
     except (ValueError, KeyError, TypeError) as error:
@@ -284,16 +288,16 @@ def _leave_code_out(settings: RunSettings) -> str:
 
 
 @dataclass(frozen=True)
-class Task:
+class ReplicateTask:
     """The readings of one replicate that have no record yet, computed in one process."""
 
-    plan: Plan
+    plan: RunPlan
     number: int
     readings: tuple[Reading | None, ...]
     deadline: float | None = None
     parent: int | None = None
 
-    def run(self) -> list[Record]:
+    def run(self) -> list[ReplicateRecord]:
         """Return a record for each reading, or none after the deadline."""
         if self.parent is not None:
             _end_with(self.parent)
@@ -305,7 +309,7 @@ class Task:
         one = Replicate(plan.preset, points, plan.methods, plan.seed, self.number, plan.device)
         return [self._record(found) for found in one.measure(self.readings)]
 
-    def _record(self, found: Measured) -> Record:
+    def _record(self, found: Measured) -> ReplicateRecord:
         """Return what was measured as a record, or refuse what is infinite."""
         measured = list(itertools.chain(*found.values.values()))
         is_finite = np.isfinite(list(found.properties.values())).all()
@@ -327,11 +331,11 @@ class Task:
 
 
 def _make_records(
-    plan: Plan,
-    records: Mapping[Key, Record],
+    plan: RunPlan,
+    records: Mapping[RecordKey, ReplicateRecord],
     jobs: int,
     deadline: float | None,
-) -> Iterator[list[Record]]:
+) -> Iterator[list[ReplicateRecord]]:
     """Yield the missing records of each replicate, as soon as they are made."""
     # few processes where times are measured; those of joblib end with this one
     if plan.preset.measure == "seconds":
@@ -345,7 +349,7 @@ def _make_records(
     for number in range(plan.preset.replicates):
         missing = tuple(r for r in plan.readings if (number, name_reading(r)) not in records)
         if missing:
-            tasks.append(Task(plan, number, missing, deadline, parent))
+            tasks.append(ReplicateTask(plan, number, missing, deadline, parent))
 
     # in this process
     if jobs == 1:
@@ -358,7 +362,7 @@ def _make_records(
         with joblib.parallel_config("loky", inner_max_num_threads=1):
             # one item at a time, so that an end leaves little behind
             workers = joblib.Parallel(jobs, return_as="generator_unordered", batch_size=1)
-            yield from workers(joblib.delayed(Task.run)(task) for task in tasks)
+            yield from workers(joblib.delayed(ReplicateTask.run)(task) for task in tasks)
     except BrokenProcessPool as error:
         raise UserError(
             "A worker process was ended from outside (often for want of memory). The records "

@@ -16,8 +16,8 @@ from nysboost.numerics.messages import format_bytes, format_cell
 from nysboost.tables import text_format
 from nysboost.tables.frames import (
     check_names,
+    fill_names,
     find_index,
-    name_columns,
     note_index,
     note_unnamed,
     refuse_unknown,
@@ -87,7 +87,7 @@ class CsvFile:
     def _convert_numbers(self, name: str, text: pa.Array) -> pa.Array:
         """Return text as whole numbers where they are exact, else as floats."""
         if name in self.exact:
-            whole = self.writing.whole_numbers(text)
+            whole = self.writing.numbers(text, kind="int64")
             if whole is not None:
                 return whole
         numbers = self.writing.numbers(text, self.numbers[name])
@@ -374,7 +374,7 @@ def open_csv(
     file = CsvFile(
         path,
         writing,
-        name_columns(titles, index),
+        fill_names(titles, index),
         header,
         categories=categories,
         keeps_marks=schema is not None,

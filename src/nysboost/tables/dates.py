@@ -229,12 +229,12 @@ def choose_cycles(kind: str, seconds: Floats) -> tuple[str, ...]:
         return ()
 
     # within one period the date itself says as much
-    repeated = [cycle for cycle in CYCLES.values() if span > cycle.period]
-    return tuple(cycle.name for cycle in repeated if _varies(cycle, seconds))
-
-
-def _varies(cycle: Cycle, seconds: Floats) -> bool:
-    return bool(np.ptp(cycle.phase(seconds)) > 0)
+    names = []
+    for cycle in CYCLES.values():
+        varies = np.ptp(cycle.phase(seconds)) > 0
+        if span > cycle.period and varies:
+            names.append(cycle.name)
+    return tuple(names)
 
 
 def encode_cycles(names: Sequence[str], seconds: Floats) -> list[Floats]:

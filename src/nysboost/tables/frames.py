@@ -205,7 +205,7 @@ def note_index(table: object, index: Sequence[str]) -> list[str]:
     return [f"The index of {table} ({', '.join(index) or 'without a name'}) is left out."]
 
 
-def name_columns(titles: Sequence[str], index: Sequence[str]) -> tuple[str, ...]:
+def fill_names(titles: Sequence[str], index: Sequence[str]) -> tuple[str, ...]:
     """Return names of columns: those without one, but for an index, are called by their number."""
     names = [title or f"column {i}" for i, title in enumerate(titles)]
     if index:

@@ -123,7 +123,7 @@ def fit_rows(
     names = None
     if is_frame(X) and not has_numbered_columns(X):
         names = list_column_names(X)
-    name_columns(estimator, names, codes.schema.width)
+    note_columns(estimator, names, codes.schema.width)
 
     estimator._table = codes
     estimator.schema_ = codes.schema
@@ -408,7 +408,7 @@ def _text_of(X: Table) -> Table:
     return None
 
 
-def name_columns(estimator: BaseEstimator, names: Sequence[str] | None, width: int) -> None:
+def note_columns(estimator: BaseEstimator, names: Sequence[str] | None, width: int) -> None:
     """Let an estimator know how many columns there are, and their names, if they have any."""
     estimator.n_features_in_ = width
     if hasattr(estimator, "feature_names_in_"):

@@ -84,23 +84,16 @@ class TextFormat:
 
     # Columns of Arrow
 
-    def numbers(self, cells: pa.Array, unit: str = "") -> pa.Array | None:
-        """Return an Arrow column of text as floats, null in gaps; None if a cell is no number."""
+    def numbers(self, cells: pa.Array, unit: str = "", kind: str = "float64") -> pa.Array | None:
+        """Return an Arrow column of text as numbers of a kind, null in gaps.
+
+        It is None if a cell is no such number, or one that is too large.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         try:
-            return pc.cast(self.in_usual_form(cells, unit), pa.float64())
-        except pa.ArrowInvalid:
-            return None
-
-    def whole_numbers(self, cells: pa.Array) -> pa.Array | None:
-        """Return an Arrow column of text as whole numbers; None if some are none or too large."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        try:
-            return pc.cast(self.in_usual_form(cells, ""), pa.int64())
+            return pc.cast(self.in_usual_form(cells, unit), kind)
         except pa.ArrowInvalid:
             return None
 

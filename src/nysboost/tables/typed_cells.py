@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from nysboost.numerics.messages import format_cell
-from nysboost.tables.frames import check_names, find_index, name_columns, note_unnamed
+from nysboost.tables.frames import check_names, fill_names, find_index, note_unnamed
 from nysboost.tables.gaps import is_program_mark
 from nysboost.user_error import NoTableError, TableError, import_optional
 
@@ -149,7 +149,7 @@ def read_excel(path: Path) -> tuple[pa.Table, list[str]]:
         titles.append("" if title is None else str(title).strip())
         columns.append(_without_marks([row[j] for row in body]))
     index = find_index(titles, columns[0])
-    names = name_columns(titles, index)
+    names = fill_names(titles, index)
 
     # of the columns without one those with values are kept
     kept: list[str] = []

@@ -84,30 +84,21 @@ def as_truth(value: object) -> float | None:
     return None
 
 
-def _as_date(value: object) -> float | None:
-    if is_program_mark(value):
-        return np.nan
-    return as_seconds(value)
-
-
-def _as_duration(value: object) -> float | None:
-    if is_program_mark(value):
-        return np.nan
-    return as_span(value)
-
-
-READINGS = {"number": as_number, "date": _as_date, "duration": _as_duration, "boolean": as_truth}
-"""How the values of each kind become numbers: NaN for a mark of a gap, None for another kind."""
+READINGS = {"number": as_number, "date": as_seconds, "duration": as_span, "boolean": as_truth}
+"""How the values of each kind become numbers; None for a value of another kind."""
 
 
 def numbers_as(kind: str, values: Sequence[object], form: str = "") -> tuple[Floats, Booleans]:
     """Return values of a kind as numbers, NaN for a mark of a gap, and which are of another."""
     read = READINGS[kind]
-    found = []
+    found: list[float | None] = []
     for value in values:
         if form and isinstance(value, str):
             value = in_usual_form(value, form)
-        found.append(read(value))
+        if is_program_mark(value):
+            found.append(np.nan)
+        else:
+            found.append(read(value))
 
     # None becomes NaN
     numbers = np.array(found, dtype=np.float64)
@@ -135,19 +126,12 @@ def unit_of(value: object) -> str:
     """Return the percent sign or the currency that a number is written with, or ""."""
     if not isinstance(value, str) or not re.search(r"\d", value):
         return ""
-    # the last sign, or the first
+    # the last sign, or the first, if it is % or a currency
     text = tidy(value)
     for sign in (text[-1:], text.lstrip("+-")[:1]):
-        if _is_unit(sign):
+        if sign == "%" or (sign and unicodedata.category(sign) == "Sc"):
             return sign
     return ""
-
-
-def _is_unit(sign: str) -> bool:
-    """Return whether a sign, if there is one, is % or a currency."""
-    if sign in ("", "%"):
-        return sign == "%"
-    return unicodedata.category(sign) == "Sc"
 
 
 def unit_pattern(unit: str) -> str:
