@@ -124,19 +124,19 @@ def approximate(
     >>> nb.approximate(X, "kmeans", tol=0.1, sigma=1.0, random_state=0).relative_error() < 0.1
     True
     """
-    # what is wrong with names is said before any row is looked at
+    # refuse wrong arguments before looking at any row
     find_method(method)
     if y is not None and method != "target":
         msg = f"The method {method!r} does not use y: leave y out, or choose method='target'."
         raise ValueError(msg)
 
-    # the settings, and the names of those that the method may warn of
+    # merge the settings, and note which were given
     if n_components is not None:
         options["n_components"] = n_components
     settings = _replace_settings(settings, options)
     names = [name for name, value in options.items() if value is not None]
 
-    # a data frame of points becomes numbers
+    # encode a data frame of points as numbers
     encoder = None
     is_matrix = isinstance(kernel, str) and kernel == "precomputed"
     if is_frame(X) and not is_matrix:

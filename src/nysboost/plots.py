@@ -146,7 +146,7 @@ class IntervalDisplay:
         self.ax_ = ax or _new_axes()
         _draw_diagonal(self.ax_, np.concatenate([self.y_true, self.y_pred]))
 
-        # the truth against the prediction, in two colours
+        # draw rows inside and outside in two colours
         inside = _is_inside(self.y_true, self.lower, self.upper)
         self._draw_intervals(inside, "C0", "inside")
         self._draw_intervals(~inside, "C3", "outside")
@@ -279,7 +279,7 @@ def _predict_ends(estimator: BaseEstimator, X: TableLike, claim: float) -> tuple
         lower, upper = estimator.predict_interval(X, claim)
         return to_host(lower), to_host(upper)
 
-    # a regressor of scikit-learn's
+    # scikit-learn's regressors have only standard deviations
     mean, std = estimator.predict(X, return_std=True)
     return _normal_ends(to_host(mean), to_host(std), claim)
 
@@ -414,13 +414,13 @@ class LandmarksDisplay:
         errors = np.zeros(len(sizes))
         found = cls(np.asarray(sizes), errors, np.zeros_like(errors))
 
-        # a transformer approximates a matrix
+        # measure a transformer by the kernel matrix
         if y is None or not hasattr(estimator, "predict"):
             found.measure = "relative error of the kernel matrix"
             found._fit_each(estimator, X, y, _gram_error)
             return found.plot(axes=axes)
 
-        # a learner predicts held-out rows
+        # measure a learner on held-out rows
         found.measure = "root mean squared error"
         if is_classifier(estimator):
             found.measure = "log loss"
@@ -451,7 +451,7 @@ class LandmarksDisplay:
             plt = import_optional("matplotlib.pyplot")
             _, axes = plt.subplots(1, 2, layout="constrained", sharey=True, figsize=(9, 4))
 
-        # by landmarks and by time
+        # draw errors against landmarks and against time
         self.axes_ = axes
         left, right = self.axes_
         self._draw_errors(left, self.n_components, "landmarks")
@@ -467,7 +467,7 @@ class LandmarksDisplay:
         ax.set(xlabel=label)
         ax.grid(alpha=0.3)
 
-        # plain numbers, three in each power of ten
+        # label plain numbers, three in each power of ten
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter("{x:g}")

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = "--json" in given
     is_closed = sys.stdout is None
 
-    # errors of the call itself, before anything is written
+    # check the call before anything is written
     with warnings.catch_warnings(), standard_streams(forgiving=False):
         warnings.showwarning = _print_warning
         with explain_errors(as_json=as_json):
@@ -57,7 +57,7 @@ def _parse(given: list[str]) -> tuple[Command, Namespace]:
     """Parse the words of a call into a command and its options."""
     from nysboost.cli.commands import COMMANDS, make_parser, spell
 
-    # words that no option of the command takes are a mistake, or those of another command
+    # an unknown word is a mistake, or an option of another command
     _refuse_unknown("command", given, list(COMMANDS))
     options, rest = make_parser().parse_known_args(given or ["--help"])
     command = COMMANDS[options.command]
@@ -76,7 +76,7 @@ def _parse(given: list[str]) -> tuple[Command, Namespace]:
 
 def _run(command: Command, options: Namespace, *, as_json: bool) -> None:
     """Run a command; with --json, print only its result."""
-    # a table on standard output keeps all else away from it
+    # a table on standard output must not be mixed with messages
     out = str(getattr(options, "out", ""))
     to_standard_output = out == "-"
     silent = as_json and not to_standard_output

@@ -37,7 +37,7 @@ Function: TypeAlias = Callable[[TablePart], Array | OutputColumns]
 
 def run(options: Namespace) -> Found:
     """Write predictions or features of all rows of a table, here or on a cluster."""
-    # the model, in as much memory as this command may use
+    # load the model, and limit its memory
     refuse_existing(options.out, options.force, [options.data, options.model])
     with raise_as(UserError):
         as_bytes(options.max_memory)
@@ -45,7 +45,7 @@ def run(options: Namespace) -> Found:
     if hasattr(model, "max_memory"):
         model.max_memory = options.max_memory
 
-    # what it makes of rows, and the columns that are written beside that
+    # choose what to compute, and which columns to keep beside it
     if options.command == "predict":
         what = "prediction"
         function = _predictions_of(model, options)
@@ -56,7 +56,7 @@ def run(options: Namespace) -> Found:
         beside = []
     source, kept = open_fitted(options, model, beside)
 
-    # here, or by the workers of a cluster
+    # run here, or on the workers of a cluster
     begun = time.perf_counter()
     if options.scheduler is None:
         rows, columns = _write(what, function, source, kept, options)
@@ -66,7 +66,7 @@ def run(options: Namespace) -> Found:
         rows, columns = cluster.write(what, function, source, options)
     seconds = time.perf_counter() - begun
 
-    # what came of it
+    # report
     found: Found = {"out": str(options.out), "rows": rows, "columns": columns}
     if options.drop_missing:
         found["dropped_rows"] = source.dropped_rows
@@ -105,7 +105,7 @@ def _predictions_of(model: Model, options: Namespace) -> Function:
             advice = "fit with --target, or use nysboost transform"
         raise ModelError(f"{kind} cannot predict: {advice}.")
 
-    # options that not every model has an answer to
+    # refuse options that this model cannot answer
     given = {
         "--std": options.std,
         "--interval": options.interval is not None,
@@ -180,7 +180,7 @@ def _features_of(model: Model) -> Function:
         transform: Function = model.transform
         return transform
 
-    # an approximation has a feature map
+    # an approximation has a feature map in place of `transform`
     if not hasattr(model, "feature_map"):
         advice = "it in Python"
         if hasattr(model, "predict"):
@@ -213,7 +213,7 @@ def _write(
     what: str, function: Function, source: Source, kept: Sequence[str], options: Namespace
 ) -> tuple[int, int]:
     """Write the outputs for each part of a table; return the numbers of rows and columns."""
-    # rows that are left out are not known beforehand
+    # the number of rows is unknown if some are left out
     n = source.file.n
     expected = n
     if source.drop_missing:
@@ -230,7 +230,7 @@ def _write(
             if source.named:
                 table = part.select(list(source.columns))
 
-            # an error names the row of the whole table
+            # errors count rows from the beginning of the table
             with counted_from(start, str(source.file.path)):
                 made = function(table)
             if not isinstance(made, dict):

@@ -57,7 +57,7 @@ def connect(address: str) -> Iterator[None]:
 
 def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> LazyTable:
     """Return the chosen columns of a file that every worker can read."""
-    # rows that are left out would have to be counted first
+    # Dask needs to know the number of rows: none can be left out
     if source.drops:
         what = "--drop-missing-target"
         if source.drop_missing:
@@ -65,7 +65,7 @@ def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> LazyTable:
         msg = f"{what} and --scheduler cannot be combined: remove such rows beforehand."
         raise UserError(msg)
 
-    # forms of which a worker reads a part
+    # formats of which each worker can read its own part
     file = source.file
     path = file.path.resolve()
     columns = list(source.columns)
@@ -151,7 +151,7 @@ def dask_target(source: Source) -> LazyTable:
     if source.target is None:
         return source.y
 
-    # the one column of a frame or of an array
+    # a frame or an array with one column
     found = dask_table(Source(source.file, [source.target]))
     if hasattr(found, "to_dask_array"):
         return found[found.columns[0]].to_dask_array()

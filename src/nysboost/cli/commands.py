@@ -336,7 +336,7 @@ def spell(options: Namespace, names: str) -> list[str]:
         if value is None or value == usual:
             continue
 
-        # a switch has no value behind it
+        # a switch takes no value
         if value is True:
             words.append(name)
             continue
@@ -375,7 +375,7 @@ def make_parser() -> ArgumentParser:
 
     every = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
-        # its first sentence, and what is given without a name
+        # the help shows the first sentence and the positional arguments
         brief = command.says.partition(". ")[0].rstrip(".")
         options = command.options.split()
         positional = [option.upper() for option in options if option[0] != "-"]
@@ -387,7 +387,7 @@ def make_parser() -> ArgumentParser:
             allow_abbrev=False,
         )
 
-        # options as the table has them, but for what the command says itself
+        # a command may override what the table says of an option
         for option in options:
             spec = OPTIONS[option] | command.own.get(option, {})
             one.add_argument(option, **spec)

@@ -38,7 +38,7 @@ MOST_ROWS = 20_000
 
 def compare(options: Namespace) -> Found:
     """Compare methods until Ctrl-C or the end; print a table, recommend one, write a report."""
-    # what is wrong is said before anything is measured
+    # refuse wrong options before anything is measured
     chosen = methods.choose_methods(options.methods, options.kernel)
     kernel = _choose_kernel(options)
     points = _read_points(options)
@@ -46,7 +46,7 @@ def compare(options: Namespace) -> Found:
     refuse_missing_packages()
     make_writable(options.out, REPORT_FILES, [options.data])
 
-    # what is compared on what
+    # say what is compared
     seeds = format_count(options.repeats, "seed")
     notes = [
         *points.notes,
@@ -55,7 +55,7 @@ def compare(options: Namespace) -> Found:
     ]
     print("\n".join(printable(note) for note in notes))
 
-    # the comparison
+    # run the comparison
     setup = methods.Setup(
         points.X,
         kernel,
@@ -70,7 +70,7 @@ def compare(options: Namespace) -> Found:
     with report_progress("methods", verbose=1):
         outcomes = methods.run(setup, notes.append)
 
-    # its report
+    # write the report
     method, reason = methods.recommend(outcomes)
     page = methods.make_page(
         outcomes,
@@ -129,7 +129,7 @@ def _read_points(options: Namespace) -> ComparedRows:
     if is_data_set and not options.data.exists():
         return _read_data_set(options)
 
-    # kernel values, or a table of which some rows are used
+    # read kernel values, or some rows of a table
     source = open_source(options)
     if options.kernel == "precomputed":
         return _read_kernel_values(source, options)
@@ -161,7 +161,7 @@ def _read_data_set(options: Namespace) -> ComparedRows:
 
 def _read_kernel_values(source: Source, options: Namespace) -> ComparedRows:
     """Return the kernel values between some of the rows; raise if it is not a kernel matrix."""
-    # a square matrix of numbers
+    # kernel values form a square matrix
     G = source.read().X
     if source.named:
         G = _as_matrix(G, source)
@@ -174,7 +174,7 @@ def _read_kernel_values(source: Source, options: Namespace) -> ComparedRows:
     with raise_as(TableError):
         check_precomputed(scan_rows(G, name=str(source.file.path)))
 
-    # some rows, and the columns of the same numbers
+    # keep some rows, and the same columns
     note, kept = choose_rows(n, options)
     if len(kept) < n:
         G = G[kept][:, kept]
@@ -207,7 +207,7 @@ def _read_numbers(source: Source, options: Namespace) -> ComparedRows:
             _standardise(points)
         return points
 
-    # columns of any kind, which are scaled if there are several
+    # a table of several columns is scaled by default
     schema = Schema.of(table)
     gaps = any(column.gaps for column in schema.columns)
     points = ComparedRows(
@@ -249,7 +249,7 @@ def _command_to_approximate(
     method: str, setup: methods.Setup, points: ComparedRows, options: Namespace
 ) -> dict[str, str]:
     """Return the command, or Python code, that uses the recommended method on all rows."""
-    # nysboost fit takes one core and columns as they are
+    # the command line has no mixtures and does not scale columns
     needs_python = method in methods.MIXTURES or points.scaled or not options.data.exists()
     if needs_python or options.kernel == "precomputed":
         return _python_to_approximate(method, setup, points)
@@ -280,7 +280,7 @@ def _python_to_approximate(
     if points.scaled:
         rows = "sklearn.preprocessing.scale(X)"
 
-    # the same number of landmarks
+    # use as many landmarks as the comparison
     sizes = ""
     for name, value in setup.sizes(method).items():
         if value is not None:

@@ -71,7 +71,7 @@ def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iter
 
 def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
     """Return the sentence for an error, and the exit code."""
-    # errors of ours are sentences already
+    # our own errors are sentences already
     if isinstance(error, UserError):
         codes = [code for kind, code in CODES.items() if isinstance(error, kind)]
         return str(error), codes[0]
@@ -92,7 +92,7 @@ def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
     if isinstance(error, OSError):
         return _describe_os_error(error)
 
-    # what is left is about the data
+    # all other errors are about the data
     if isinstance(error, RecursionError):
         return "The file is nested too deeply to be read.", WRONG_DATA
     return str(error), WRONG_DATA
@@ -106,7 +106,7 @@ def _describe_os_error(error: OSError) -> tuple[str, int]:
             said = f"{said}: {error.filename}"
         return f"{said}.", NO_FILE
 
-    # what to do where no place is left, unless the error says it
+    # say what to do about a full disk, unless the error says it
     advice = ""
     if error.errno == errno.EFBIG:
         advice = "A limit on file sizes is set"

@@ -81,7 +81,7 @@ def run(options: Namespace) -> Found:
     refuse_existing(options.out, options.force, [options.data])
     _refuse_wrong_options(options)
 
-    # the table and the model
+    # open the table and fit the model
     begun = time.perf_counter()
     source = open_source(options)
     with _name_file_in_errors(source):
@@ -89,7 +89,7 @@ def run(options: Namespace) -> Found:
     _keep_writing(model, source)
     nb.save(model, options.out)
 
-    # what came of it
+    # report what was fitted
     found: Found = {
         "out": str(options.out),
         "model": type(model).__name__,
@@ -101,7 +101,7 @@ def run(options: Namespace) -> Found:
         found["dropped_rows"] = source.dropped_rows
     found["seconds"] = round(time.perf_counter() - begun, 3)
 
-    # what comes next
+    # suggest the next command
     if options.target is None:
         found["next"] = f"nysboost transform {options.out} new.csv --out features.npy"
     else:
@@ -146,7 +146,7 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
 
     Also return the result of a test on held-out rows.
     """
-    # parts are read until they are too large to be copied in memory
+    # read the table until it is too large to be copied in memory
     allowed = as_bytes(options.max_memory) // COPIES
     size = 0
     parts: list[pa.Table] = []
@@ -157,14 +157,14 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
         if size > allowed:
             return _fit_large(source, chain(parts, tables), options), {}
 
-    # all of it is in memory
+    # the whole table is in memory
     rows = source.join(parts)
     schema = Schema.of(rows.X, "fill", _ids(options))
     _print_columns(schema, rows.X.num_rows, options)
     if rows.y is None:
         return make_model(options, None).fit(rows.X), {}
 
-    # a learner, tested or not
+    # fit a learner, with or without a test
     target = str(source.target)
     y, classify = choose_task(rows.y, target, options)
     if not options.test:
@@ -193,13 +193,13 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
         print(f"The error on held-out rows was not measured: {few}.")
         return _fit_rows(rows, classify, options), {}
 
-    # a time limit is that of all fits together
+    # the time limit covers both fits
     fits_again = len(held) > SMALL_SHARE * len(problem.y)
     share = 1.0
     if fits_again:
         share = 0.5
 
-    # the error beside those of simple models
+    # compare the error with those of simple models
     name = OURS
     if options.linear:
         name = LINEAR
@@ -210,7 +210,7 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
     print(f"{problem.measure.capitalize()} on {len(held):,} held-out rows: {errors}")
     print(printable(sentence))
 
-    # the model that is saved has seen all rows, or all but few
+    # fit again to all rows, unless few were held out
     if fits_again:
         model = _fit_rows(rows, classify, options, share)
 
@@ -227,7 +227,7 @@ def _fit_rows(rows: FitRows, classify: bool, options: Namespace, share: float = 
 
 def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -> Model:
     """Survey all rows, then copy them as numbers to a file with random access."""
-    # what the columns are, of all rows
+    # decide from all rows what each column is
     names = list(source.columns)
     beside: list[pa.Table] = []
     missing = "fill"
@@ -238,7 +238,7 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
     n = sum(part.num_rows for part in beside)
     _print_columns(schema, n, options)
 
-    # targets and groups, in memory
+    # keep targets and groups in memory
     together = join_tables(beside)
     groups = source.groups_in(together)
     y = source.target_in(together)
@@ -246,7 +246,7 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
     if y is not None:
         y, classify = choose_task(y, str(source.target), options)
 
-    # all rows as numbers, in a file
+    # write all rows as numbers to a file, and fit to it
     training = _train_codes(schema, source, y, classify)
 
     def encode(part: pa.Table, start: int) -> Floats:
@@ -258,7 +258,7 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
         else:
             model = _fit_rows(FitRows(X, y, groups), classify, options)
 
-    # the model takes tables, not the numbers that were made of one
+    # the saved model takes tables, not these numbers
     model._table = training.codes
     model.schema_ = schema
     note_columns(model, names, len(names))
@@ -361,7 +361,7 @@ def _fit_on_cluster(source: Source, options: Namespace) -> Model:
         if y is None:
             return make_model(options, None).fit(X)
 
-        # its labels are not looked at: numbers are regressed
+        # the target on a cluster is not inspected: numbers mean regression
         classify = options.task == "classification"
         if options.task == "auto":
             classify = y.dtype.kind not in "fiu"
@@ -416,7 +416,7 @@ def choose_task(y: Targets, target: str, options: Namespace) -> tuple[Targets, b
     if classify and numbers:
         _refuse_fractions(y, target)
 
-    # labels 1, 2 and not 1.0, 2.0
+    # whole labels are 1 and 2, not 1.0 and 2.0
     if classify and whole:
         return y.astype(np.int64), True
     return y, classify
@@ -472,7 +472,7 @@ def make_model(options: Namespace, classify: bool | None, share: float = 1.0) ->
             random_state=options.seed,
         )
 
-    # its share of the time
+    # limit it to its share of the time
     max_time = options.max_time
     if max_time is not None:
         max_time *= share
@@ -485,7 +485,7 @@ def make_model(options: Namespace, classify: bool | None, share: float = 1.0) ->
     if options.linear or not options.local:
         local = False
 
-    # how rows are held out
+    # choose how rows are held out
     cv = None
     if options.cv == "time":
         cv = "time"
@@ -528,7 +528,7 @@ def _refuse_wrong_options(options: Namespace) -> None:
         as_bytes(options.max_memory)
         choose_kernel(options.kernel, options.sigma)
 
-    # options of the other kind of model
+    # refuse options of the other kind of model
     if options.target is None:
         given = _options_given(options, OF_LEARNERS)
         if given:

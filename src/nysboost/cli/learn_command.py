@@ -34,7 +34,7 @@ LARGEST = 1e100
 
 def learn(options: Namespace) -> Found:
     """Compare learners by cross-validation, until done or Ctrl-C; print a table, write a report."""
-    # the rows that are used
+    # read the table, and choose rows
     source = open_source(options)
     if not source.named:
         msg = f"The columns of {source.file.path} have no names, but learn needs column names."
@@ -44,7 +44,7 @@ def learn(options: Namespace) -> Found:
     note, kept = choose_rows(len(all_y), options)
     frame: pa.Table = rows.X.take(kept)
 
-    # what their columns are; a fit would warn of what has been said
+    # describe the columns; warnings of a fit would repeat this
     notes = [note]
     if source.drops:
         dropped = format_count(source.dropped_rows, "row")
@@ -54,7 +54,7 @@ def learn(options: Namespace) -> Found:
     print("\n  ".join(printable(line) for line in notes))
     warnings.filterwarnings("ignore", message="Column '")
 
-    # what is learned
+    # define the task
     target = str(source.target)
     y, classify = choose_task(all_y[kept], target, options)
     if classify:
@@ -78,7 +78,7 @@ def learn(options: Namespace) -> Found:
     _refuse_what_cannot_be_learned(problem, source)
     notes.append(f"{problem.task} of {target}, {problem.describe_folds()}")
 
-    # the comparison and its report
+    # compare the learners, and write the report
     refuse_missing_packages()
     make_writable(options.out, REPORT_FILES, [options.data])
     with report_progress("fits", verbose=1):
@@ -120,7 +120,7 @@ def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) ->
     if len(y) < 2 * folds:
         raise UserError(f"{path} has {len(y)} rows, too few for {folds} folds: lower --folds.")
 
-    # numbers
+    # numbers whose squares overflow
     row = None
     if not problem.classify:
         row = first_of(np.abs(y) > LARGEST)
@@ -130,7 +130,7 @@ def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) ->
             "divide the column by a constant, or drop such rows."
         )
 
-    # groups, of which each fold needs one
+    # each fold needs a group
     if problem.groups is not None:
         n_groups = len(np.unique(problem.groups))
         if n_groups < folds:
@@ -139,7 +139,7 @@ def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) ->
                 f"The column of --groups has {n}, fewer than the {folds} folds: lower --folds."
             )
 
-    # labels, of which each fold needs all
+    # each fold needs every label
     values, counts = np.unique(y, return_counts=True)
     if len(values) == 1:
         msg = f"The target {target} is {values[0]} in every row: there is nothing to learn."
@@ -166,7 +166,7 @@ def _commands_to_fit(
     if ours is None or learners.is_no_better_than_constant(outcomes):
         return {}
 
-    # the simplest that is as good as the best, or ours all the same
+    # prefer the simplest model that ties with the best, or else the better of ours
     chosen = learners.find_simplest(outcomes)
     if chosen is None:
         winner = learners.name_in_sentence(best, begins=True)
@@ -178,7 +178,7 @@ def _commands_to_fit(
         name = learners.name_in_sentence(chosen, begins=True)
         why = f"{name} is simpler and predicts as well. To fit it to all rows and save it:"
 
-    # its options, and those of this command that a fit has too
+    # repeat the options that `fit` shares with this command
     words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost"]
     names = f"--target --task --components --seed --cv --groups --drop-missing-target {CHOOSING}"
     words += spell(options, names)

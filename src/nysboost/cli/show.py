@@ -22,7 +22,7 @@ def describe(options: Namespace) -> Found:
     model = load_model(path)
     schema = schema_of(model)
 
-    # the file, and the columns that go in
+    # describe the file and the input columns
     said: Found = {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -34,7 +34,7 @@ def describe(options: Namespace) -> Found:
         said["names_in"] = [column.name for column in schema.columns]
         said["schema"] = schema.describe()
 
-    # what comes out, and how the kernel is approximated
+    # describe the output and the approximation
     if hasattr(model, "get_feature_names_out"):
         said["features_out"] = len(model.get_feature_names_out())
     if hasattr(model, "classes_"):
@@ -68,7 +68,7 @@ def list_all(options: Namespace) -> Found:
         raise UserError(f"The data folder {options.data_dir} does not exist.")
     data_sets = datasets.list_all(options.data_dir)
 
-    # what is printed, one list or all
+    # print one list, or all of them
     if options.what in ("methods", "all"):
         print("methods, by family:")
         for family, names in nb.FAMILIES.items():

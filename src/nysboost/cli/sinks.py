@@ -96,7 +96,7 @@ def _open_array(path: Path, block: Block, _n: int | None) -> Iterator[Put]:
         "chunks": (chunk_rows, width),
     }
 
-    # an array of Zarr is a folder of its own
+    # a Zarr array is a folder
     if path.suffix.lower() == ".zarr":
         zarr = import_optional("zarr")
         array = zarr.create_array(str(path), **how)
@@ -104,7 +104,7 @@ def _open_array(path: Path, block: Block, _n: int | None) -> Iterator[Put]:
         yield GrowingArray(array).append
         return
 
-    # one of HDF5 has a name in its file
+    # an HDF5 file holds arrays by name
     h5py = import_optional("h5py")
     with h5py.File(path, "w") as store:
         store.attrs["software"] = SOFTWARE
@@ -238,7 +238,7 @@ class Sink:
             if isinstance(values, np.ndarray):
                 contiguous[name] = np.ascontiguousarray(values)
 
-        # it refuses lists in CSV, and text after numbers
+        # Arrow refuses lists in CSV, and text after numbers
         try:
             self._put(pa.table(contiguous))
         except pa.ArrowException as error:
@@ -261,7 +261,7 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
     if str(path) == "-":
         return
 
-    # there has to be a place for it, which no input takes
+    # refuse a place that does not exist, or that holds an input
     is_output_folder = path.is_dir() and path.suffix in FOLDERS
     if not is_output_folder:
         with raise_as(NoFileError):
@@ -270,7 +270,7 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
         msg = f"{path} is an input of this command, or in its folder: write to another file."
         raise ExistsError(msg)
 
-    # what is there is replaced if it may be, and never a folder of other files
+    # replace an output only with --force, and never a folder of other files
     if path.exists() and not force:
         raise ExistsError(f"{path} already exists: --force replaces it.")
     if path.is_dir() and not _is_store(path):
@@ -292,7 +292,7 @@ def _is_zarr(folder: Path) -> bool:
     if not names & ZARR_MARKERS:
         return False
 
-    # its own files, and arrays of a group
+    # it may hold its own files, and the arrays of a group
     for entry in entries:
         if ZARR_PARTS.fullmatch(entry.name):
             continue
@@ -343,7 +343,7 @@ def _escape_values(values: OutputColumn) -> OutputColumn:
 
     import pyarrow as pa
 
-    # text of Arrow may be in a dictionary, and has nulls
+    # Arrow may store text in a dictionary, and has nulls
     is_text = pa.types.is_string(values.type) or pa.types.is_dictionary(values.type)
     if not is_text:
         return values

@@ -105,7 +105,7 @@ class Source:
                 yield block
                 continue
 
-            # the rows without gaps, of which there may be none
+            # keep the rows without gaps; there may be none
             whole = self._find_whole_rows(block, names, rows)
             self.kept.append(whole)
             n_left += int(whole.sum())
@@ -129,7 +129,7 @@ class Source:
         elif self.target is not None:
             required = [self.target]
 
-        # of an array or of a table
+        # look for gaps in an array or in a table
         whole = np.ones(block.shape[0], dtype=bool)
         if isinstance(block, np.ndarray):
             positions = [names.index(name) for name in required]
@@ -159,7 +159,7 @@ class Source:
             X = table.select(list(self.columns))
             return FitRows(X, self.target_in(table), self.groups_in(table))
 
-        # an array whose target is read with the fit
+        # the caller splits an array into columns and target
         block = np.concatenate(parts)
         return FitRows(block[:, : len(self.columns)], None)
 
@@ -204,7 +204,7 @@ def open_source(options: Namespace) -> Source:
     if groups is not None and groups == target:
         raise UserError(f"--groups and --target both name the column {target!r}: give two columns.")
 
-    # all other columns are features
+    # all remaining columns are features
     left_out = {target, groups, *_find_columns(file, options.drop_column)}
     names = without_index(file)
     columns = [name for name in names if name not in left_out]
@@ -241,7 +241,7 @@ def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[
     if others and isinstance(file, ArrayFile):
         raise UserError(f"--id and --keep need names, but the columns of {file.path} have none.")
 
-    # columns by their names, or all in their order
+    # match columns by name, or by their order
     if schema.named and not isinstance(file, ArrayFile):
         with raise_as(ModelError):
             schema.match_names(file.names, str(file.path))
@@ -310,7 +310,7 @@ def _find_column(file: TableFile, name: str) -> str:
 
 def schema_of(model: Model) -> Schema:
     """Return the schema of a model."""
-    # of an estimator, or of the transformer that it stands on, or of an approximation
+    # an estimator has a schema, or its transformer has; an approximation has an encoder
     holder = getattr(model, "features_", model)
     schema = getattr(holder, "schema_", None)
     encoder = getattr(model, "encoder", None)
@@ -319,7 +319,7 @@ def schema_of(model: Model) -> Schema:
     if isinstance(schema, Schema):
         return schema
 
-    # columns of an array, of which only the number is known
+    # of an array only the number of columns is known
     width = getattr(model, "n_features_in_", None)
     if width is None:
         width = model.gram.rows.n_features

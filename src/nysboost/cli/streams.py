@@ -55,7 +55,7 @@ def standard_streams(*, silent: bool = False, forgiving: bool = True) -> Iterato
     With `silent`, nothing is printed. With `forgiving`, output is discarded if the reader has
     stopped.
     """
-    # both streams take any text
+    # let both streams accept any text
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -64,7 +64,7 @@ def standard_streams(*, silent: bool = False, forgiving: bool = True) -> Iterato
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
-    # what the command prints
+    # choose where the command prints
     output: TextIO = sys.stdout
     if silent:
         output = io.StringIO()

@@ -141,7 +141,7 @@ class CurvePlot:
             axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **style)
             self._draw_band(axes, curve, style["color"])
 
-        # axes for the values of all curves
+        # choose scales that fit all curves
         if self.curves:
             x = np.concatenate([curve.x for curve in self.curves])
             y = np.concatenate([curve.y for curve in self.curves])
@@ -223,7 +223,7 @@ def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Coordinates) ->
 @contextmanager
 def _make_figure(chart: Chart, width: float, height: float, **style: object) -> Iterator[Figure]:
     """Yield a chart as a matplotlib figure; a $ in a name does not begin a formula."""
-    # inside the look of all charts
+    # draw in the style that all charts share
     figures = import_optional("matplotlib.figure")
     with (
         import_optional("matplotlib").rc_context(STYLE | style),
@@ -265,12 +265,13 @@ def render(chart: Chart) -> str:
     with _make_figure(chart, 4.6, chart.height, **style) as figure:
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
 
-    # what a page needs of it: no metadata, no ids, which several charts would share, its colour
+    # remove metadata and ids, which several charts on a page would share; use the page's text
+    # colour
     svg = METADATA.sub("", text.getvalue())
     svg = GROUP_ID.sub("<g", svg)
     svg = svg.replace(BLACK, "currentColor")
 
-    # a beginning of our own, whose size is that of its place in the page
+    # replace the beginning, so that the page sets the size
     head = HEAD.match(svg)
     if head is None:
         raise ValueError("matplotlib wrote no SVG.")

@@ -73,7 +73,7 @@ def _predict(model: Model, table: pa.Table) -> Floats:
 
 def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
     """Return the effect of some values of a column, or nothing if it has no values."""
-    # a row with each of the values
+    # find a row for each value
     column = table.column(name)
     place = table.column_names.index(name)
     cells = column.to_pylist()
@@ -82,7 +82,7 @@ def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
     if not different:
         return []
 
-    # some values, evenly spaced among those that there are
+    # choose values evenly spaced among all of them
     last = len(different) - 1
     chosen = np.linspace(0, last, MOST_VALUES).round().astype(int)
     values = []
@@ -116,12 +116,12 @@ def _date_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
 
     effects = []
     for part in DATE_PARTS:
-        # the hours, weekdays or months that there are
+        # find the hours, weekdays or months that occur
         present = np.unique(part.find(known)).tolist()
         if len(present) < 2:
             continue
 
-        # every row is moved to each of them
+        # move every row to each of them
         means = []
         for value in present:
             moved = pa.array(part.move(stamps, value))
@@ -157,7 +157,7 @@ def _weekdays(stamps: Days) -> NDArray[np.int64]:
 
 
 def _months(stamps: Days) -> NDArray[np.int64]:
-    # of all months since January 1970
+    # NumPy counts months from January 1970
     months = stamps.astype("datetime64[M]").astype(np.int64)
     return np.asarray(months % 12 + 1)
 

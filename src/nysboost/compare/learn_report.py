@@ -66,11 +66,11 @@ def make_page(
     settings: Mapping[str, object] | None = None,
 ) -> Page:
     """Return the report of a comparison; `first` is None if it was stopped before our learner."""
-    # a point for each learner; a constant takes no time
+    # draw a point for each learner; a constant takes no time
     shown = [outcome for outcome in outcomes if outcome.name != CONSTANT]
     timed = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
 
-    # after Ctrl-C there may be none
+    # after Ctrl-C there may be no points
     charts = []
     if timed:
         chart = chart_curves(
@@ -83,7 +83,7 @@ def make_page(
         )
         charts.append(chart)
 
-    # learners, then what ours makes of the first fold
+    # show the learners, then what ours does on the first fold
     records = [_as_record(outcome) for outcome in outcomes]
     table = _make_table(problem, outcomes)
     sections = [Section("Learners", charts=charts, tables=[table])]
@@ -117,7 +117,7 @@ def _as_record(outcome: Outcome) -> Record:
 
 def _make_table(problem: Problem, outcomes: Sequence[Outcome]) -> ReportTable:
     """Return the table of learners; the better NysBoost model is marked."""
-    # errors of the task
+    # choose the error columns of the task
     columns = {
         "learner": "learner",
         "RMSE": "error",
@@ -131,7 +131,7 @@ def _make_table(problem: Problem, outcomes: Sequence[Outcome]) -> ReportTable:
             "log loss": "log_loss",
         }
 
-    # and what every task has
+    # add the columns of every task
     columns |= {
         "folds": "folds",
         "seconds to fit": "fit_seconds",
@@ -155,7 +155,7 @@ def _show_predictions(problem: Problem, first: FirstFold) -> Section:
         charts = [Chart("Calibration of probabilities", calibration)]
         return Section("Predictions", said, charts, [_make_confusion_table(y, predicted)])
 
-    # values, residuals, and how wide the intervals are
+    # show values, residuals and the coverage of intervals
     values = ScatterPlot(predicted, y, "true", 1)
     residuals = ScatterPlot(predicted, y - predicted, "true − predicted", 0)
     _, std = model.predict(table, return_std=True)
@@ -198,7 +198,7 @@ class ScatterPlot:
 
     def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
-        # some of the values
+        # draw at most a few hundred points
         some = spaced_indices(len(self.values), EXAMINED)
         axes.plot(
             self.predicted[some],
@@ -209,7 +209,7 @@ class ScatterPlot:
             color=COLOURS[OURS],
         )
 
-        # the line on which they should lie
+        # draw the line on which they should lie
         least = self.predicted.min()
         largest = self.predicted.max()
         line = [self.slope * least, self.slope * largest]

@@ -159,7 +159,7 @@ class Problem:
         if self.groups is None:
             return np.sort(rng.permutation(n)[:count])
 
-        # as many groups in random order as it takes
+        # take groups in random order until they have enough rows
         sizes = np.bincount(self.groups)
         order = rng.permutation(len(sizes))
         n_rows = np.cumsum(sizes[order])
@@ -221,7 +221,7 @@ def cross_validate(
 
 def _make_round(problem: Problem, fold: Split, kept: list[FirstFold]) -> Round:
     """Return the fits of one fold by learner: others first, then ours with the compact one."""
-    # learners of others, on numbers
+    # learners of other libraries need numbers
     runs: dict[str, FoldRun] = {}
     coded, numbers = fold.as_numbers()
     others = peers.make_peers(coded, problem.classify, problem.seed)
@@ -233,7 +233,7 @@ def _make_round(problem: Problem, fold: Split, kept: list[FirstFold]) -> Round:
     if problem.by_time:
         cv = "time"
 
-    # ours, on the table
+    # our learners take the table itself
     given = problem.classify, problem.components, problem.seed
     compact = make_learner(*given, local=False, cv=cv)
     full = make_learner(*given, cv=cv)
@@ -271,13 +271,13 @@ def fit_and_test(
     Return the model, and the outcomes of it, of a constant and, unless it is one itself, of a
     linear model; smallest error first.
     """
-    # ours
+    # fit our learner
     rows = np.arange(len(problem.y))
     train = np.delete(rows, held)
     ours = fit_and_measure(name, model, problem.take(train, held))
     outcomes = [ours.as_outcome(name)]
 
-    # what it should be better than, fitted to fewer rows of many
+    # fit what it should beat; a linear model needs only some of many rows
     few = train[spaced_indices(len(train), LINEAR_ROWS)]
     coded, numbers = problem.take(few, held).as_numbers()
     others = peers.make_simple_peers(coded, problem.classify)
@@ -371,13 +371,13 @@ def is_tie(a: Outcome, b: Outcome) -> bool:
     It is estimated from the rounds, or from the rows if there is a single round. A t-test has a
     limit of 13 standard errors with two folds, so it would call twice the error a tie.
     """
-    # one of them may have a round less after Ctrl-C
+    # after Ctrl-C one of them may have a round less
     errors_a = a.measured["error"]
     errors_b = b.measured["error"]
     rounds = slice(min(len(errors_a), len(errors_b)))
     gaps = np.subtract(errors_a[rounds], errors_b[rounds])
 
-    # noise never makes a tie of twice the error
+    # twice the error is never a tie
     half = max(a.error, b.error) / 2
     noise = min(_noise_of(gaps, a, b), half)
     return bool(abs(gaps.mean()) <= max(0.01 * b.error, noise))
@@ -388,7 +388,7 @@ def _noise_of(gaps: Floats, a: Outcome, b: Outcome) -> float:
     if len(gaps) > 1:
         return 2 * standard_error(gaps)
 
-    # of one round the rows say whether there is a difference
+    # with a single round, compare row by row
     if a.losses is None or b.losses is None:
         return 0.0
     by_row = a.losses - b.losses
@@ -427,7 +427,7 @@ def find_simplest(outcomes: Sequence[Outcome]) -> Outcome | None:
 
 def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     """Say which learner predicts best, which tie, and whether a simpler model is enough."""
-    # one side alone, or nothing learned
+    # say it briefly if there is nothing to compare, or nothing was learned
     best = outcomes[0]
     error = format_number(best.error)
     ours = next((outcome for outcome in outcomes if is_ours(outcome.name)), None)
@@ -442,14 +442,14 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
         name = name_in_sentence(best)
         return f"{text} ({name}) and {format_number(constant.error)} differ by chance."
 
-    # the better of ours beside the best of the others
+    # compare our better learner with the best of the others
     second = ours
     if best is ours:
         second = other
     they = name_in_sentence(second)
     theirs = format_number(second.error)
 
-    # a tie of few rows, whose errors differ, says nothing
+    # a tie with different errors means too few rows
     tied = is_tie(best, second)
     differ = best.error < 0.99 * second.error
     if tied and differ and best.losses is not None:
@@ -477,7 +477,7 @@ def _say_faster(outcomes: Sequence[Outcome], best: Outcome, second: Outcome) -> 
     if times < 2:
         return ""
 
-    # which may have been named already
+    # the sentence before may have named it
     also = "does as well, and "
     if quick is second:
         also = ""

@@ -76,7 +76,7 @@ class Setup:
 
     def sizes(self, method: str) -> MethodSizes:
         """Return the parameters that set a method's number of columns."""
-        # the paper's p and m, or one approximation of all columns
+        # mixtures have the paper's p and m; others take all columns at once
         if method in MIXTURES:
             n_columns = self.budget // self.n_learners
             sizes: MethodSizes = {"n_learners": self.n_learners, "n_columns": n_columns}
@@ -98,7 +98,7 @@ def choose_methods(names: str, kernel: str = "rbf") -> tuple[str, ...]:
             raise UserError(f"--methods {names} names no method: leave it out for the usual ones.")
         return chosen
 
-    # a matrix of kernel values has no points, of which there could be centres
+    # k-means needs points, not kernel values
     if kernel == "precomputed":
         return tuple(name for name in DEFAULT_METHODS if name != "kmeans")
     return DEFAULT_METHODS
@@ -124,7 +124,7 @@ def choose_kernel(name: str, sigma: str | None) -> Kernel:
     if not has_width:
         return kernel
 
-    # the width that is given, or the usual one
+    # use the given width, or the median
     width = _read_sigma(sigma)
     with raise_as(UserError):
         return make_kernel(name, sigma=width)
@@ -153,13 +153,13 @@ def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners:
             f"{2 * n_learners}: give more rows, or lower --learners."
         )
 
-    # as many as are asked for, or at most a quarter of the rows
+    # use at most a quarter of the rows unless a number was given
     budget = asked
     if budget is None:
         n_columns = min(BUDGET, n // 4) // n_learners
         budget = min(n, n_learners * max(1, n_columns))
 
-    # which there have to be
+    # refuse more landmarks than rows, and fewer than learners
     if budget > n:
         msg = f"{budget} landmarks were asked for, but the table has only {n} rows: "
         raise UserError(f"{msg}lower --components or give more rows.")
@@ -196,7 +196,7 @@ def _measure(setup: Setup, method: str, seed: int) -> Measures:
     approximation = approximate(setup.X, method, setup.kernel, **sizes, random_state=seed)
     seconds = time.process_time() - began
 
-    # before the error evaluates all of them
+    # count entries before the error evaluates all of them
     entries = approximation.entries_evaluated
     error = approximation.relative_error()
     return {"error": error, "seconds": seconds, "entries": entries}
@@ -210,7 +210,7 @@ def find_pareto_front(outcomes: Sequence[Outcome]) -> set[str]:
     entries = [outcome.mean("entries") for outcome in usable]
     costs = np.column_stack([errors, seconds, entries])
 
-    # another is as good in all of them, and better in one
+    # a method is beaten if another is as good in all costs and better in one
     front = set()
     for outcome, cost in zip(usable, costs, strict=True):
         as_good = (costs <= cost).all(axis=1)
@@ -235,7 +235,7 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     if usable[-1].error < ROUNDING:
         return _cannot_compare(usable)
 
-    # as good as the best, and much faster
+    # prefer a method that is about as good and much faster
     most = max(CLOSE * best.error, SMALL_ENOUGH)
     tied = [outcome for outcome in usable if outcome.error <= most]
     fastest = min(tied, key=_seconds_of)
@@ -246,7 +246,7 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
             f"instead of {best.seconds:.2g} s."
         )
 
-    # the best, whether others come close or not
+    # otherwise recommend the best, and say which come close
     text = (
         f"Use {best.name}: its error, {_say(best.error)}, is the smallest of {len(usable)} methods"
     )
@@ -255,7 +255,7 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     if ties:
         return best.name, f"{text}. {', '.join(ties)} came within 5 %, but took as long or longer."
 
-    # how far it is ahead
+    # say how far it is ahead
     second = others[0]
     text += f". The next is {second.name} with {_say(second.error)}"
     if second.seconds < MUCH_FASTER * best.seconds:
@@ -303,7 +303,7 @@ def make_page(
     best, reason = recommend(outcomes)
     front = find_pareto_front(outcomes)
 
-    # of many methods the best trade-offs are drawn, and all are in a table that opens
+    # draw only the best trade-offs of many methods, and fold the full table
     shown = outcomes
     title = "Methods, smallest error first"
     if len(outcomes) > FEW:
@@ -311,14 +311,14 @@ def make_page(
         title = "The best trade-offs"
     rows = [_as_record(outcome, budget, outcome.name in front) for outcome in shown]
 
-    # all of them are kept with the page
+    # keep the records of all methods with the page
     records = [_as_record(outcome, budget, outcome.name in front) for outcome in outcomes]
     tables = [ReportTable.of(title, COLUMNS, rows, note=FRONT, marked=[best])]
     if len(shown) < len(outcomes):
         title = f"All {len(outcomes)} methods"
         tables.append(ReportTable.of(title, COLUMNS, records, folded=True, marked=[best]))
 
-    # a point for each method
+    # draw a point for each method
     curves = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
     chart = chart_curves(
         "Error against time",

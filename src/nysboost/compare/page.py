@@ -124,7 +124,7 @@ class Page:
 
 def render(page: Page, suffix: str = ".html") -> str:
     """Return a page as HTML, with all texts escaped, or as Markdown (".md")."""
-    # the template; what it asks for and does not get is an error
+    # load the template; a missing value is an error
     jinja2 = import_optional("jinja2")
     templates = jinja2.Environment(
         autoescape=jinja2.select_autoescape(),
@@ -134,13 +134,13 @@ def render(page: Page, suffix: str = ".html") -> str:
         undefined=jinja2.StrictUndefined,
     )
 
-    # files beside the page, and the records inside it
+    # link the files beside the page, and embed the records
     links = {Path(file).name: file for file in page.files}
     if page.records:
         content = _encode(_format_csv(page.records))
         links[RECORDS] = f"data:text/csv;base64,{_as_base64(content)}"
 
-    # the page runs this script and no other: its policy has the hash
+    # the page's policy allows this script only, by its hash
     script_file = Path(__file__).parent / "page.js"
     script = script_file.read_text(encoding="utf-8")
     digest = hashlib.sha256(script.encode()).digest()
@@ -219,7 +219,7 @@ MAKER = SOFTWARE.partition(" ")[0].encode()
 
 def publish(page: Page, out: Path) -> None:
     """Write a comparison as CSV, charts and a page; print the result and what to do next."""
-    # the outcome, and what kept it from being complete
+    # print the outcome, and what was left out
     print_table(page.sections[0].tables[0])
     stopped = [note for note in page.notes if note.startswith("Stopped")]
     failed = [note for note in page.notes if "was left out" in note]
@@ -227,20 +227,20 @@ def publish(page: Page, out: Path) -> None:
         print(printable(note))
     print(printable(page.headline))
 
-    # its numbers and charts
+    # write numbers and charts
     write_csv(out / RECORDS, page.records)
     for chart in itertools.chain.from_iterable(section.charts for section in page.sections):
         if chart.file:
             charts.save(chart, out / chart.file)
 
-    # the page, beside the one before it
+    # write the page, and keep the earlier one
     report = out / REPORT
     if report.exists():
         report.replace(out / EARLIER)
         print(f"The earlier report is kept as {out / EARLIER}.")
     write(page, report)
 
-    # what to do next
+    # say what to do next
     for sentence, command in page.commands.items():
         print(printable(f"{sentence}\n  {command}"))
     print(f"The report is {report}.")
@@ -254,7 +254,7 @@ def print_table(table: ReportTable) -> None:
     from rich import box, console
     from rich import table as tables
 
-    # as wide as the terminal, or in a file as its cells need
+    # fit the width of the terminal, or a fixed width in a file
     printer = console.Console(highlight=False)
     if not printer.is_terminal:
         printer.width = PRINTED
@@ -262,7 +262,7 @@ def print_table(table: ReportTable) -> None:
     room = printer.width - PADDING * len(columns)
     widths = _choose_widths(columns, room)
 
-    # its columns and rows
+    # draw columns and rows
     drawn = tables.Table(
         title=table.title,
         title_justify="left",
@@ -293,9 +293,9 @@ def _choose_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     widths = np.array([max(map(len, texts)) for texts in columns])
     least = np.array([_longest_word(texts) for texts in columns])
 
-    # as narrow as one letter each
+    # shrink until it fits, or each column has one letter
     while widths.sum() > max(room, len(columns)):
-        # the column with most room to wrap, or the widest if none has any
+        # shrink the column with most room to wrap, or else the widest
         spare = widths - least
         if spare.max() <= 0:
             spare = widths
@@ -325,7 +325,7 @@ def make_writable(
 
     They may replace files of earlier reports, but neither an input nor other files.
     """
-    # a folder in which a file can be made
+    # check that files can be made in the folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder) as file:
@@ -334,7 +334,7 @@ def make_writable(
         msg = f"The folder {folder} cannot be written ({error.strerror}): give another with --out."
         raise UserError(msg) from error
 
-    # files that may be replaced
+    # check that existing files may be replaced
     for name in names:
         path = folder / name
         if not path.exists():
@@ -343,7 +343,7 @@ def make_writable(
             msg = f"{path} is an input and would be replaced by the report: give another folder."
             raise ExistsError(msg)
 
-        # another program's file
+        # refuse to replace a file of another program
         if not _is_of_a_report(path):
             msg = f"{path} is not part of a report and would be replaced: give another folder."
             raise ExistsError(msg)
@@ -356,7 +356,7 @@ def _is_of_a_report(path: Path) -> bool:
 
 def _format_cell(value: object) -> str:
     """Format a cell: text unchanged, a star for True, a count in full, or a number."""
-    # truth values are whole numbers, too
+    # test truth values first: they are integers in Python
     if value is True:
         return "★"
     if value is False:

@@ -101,14 +101,14 @@ def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Learner]
     """Return learners to compare with; those of other libraries only if they are installed."""
     found = make_simple_peers(rows, classify)
 
-    # of scikit-learn
+    # learners of scikit-learn
     n = len(rows.train)
     landmarks = Nystroem(n_components=min(LANDMARKS, n), random_state=seed)
     on_landmarks = make_pipeline(rows.scaler(), landmarks, _make_linear(classify))
     found["scikit-learn's Nystroem"] = on_landmarks
     found["gradient boosting"] = _make_trees(rows, classify, seed)
 
-    # of other libraries, and what few rows allow
+    # learners of other libraries, and an exact process for few rows
     if find_spec("lightgbm"):
         found["LightGBM"] = _make_lightgbm(rows, classify, seed)
     if find_spec("catboost"):
@@ -149,7 +149,7 @@ def _make_lightgbm(rows: CodedRows, classify: bool, seed: int) -> Learner:
         kind = lightgbm.LGBMClassifier
     model = kind(n_estimators=500, verbose=-1, random_state=seed, n_jobs=threads)
 
-    # it takes categories with its fit
+    # LightGBM takes the categories when it is fitted
     model.fit = functools.partial(model.fit, categorical_feature=rows.categories)
     return model
 
@@ -167,7 +167,7 @@ def _make_catboost(rows: CodedRows, classify: bool, seed: int) -> Learner:
         allow_writing_files=False,
     )
 
-    # it takes categories as integers among floats
+    # CatBoost takes categories as integers
     as_objects = FunctionTransformer(_as_objects, kw_args={"categories": rows.categories})
     return make_pipeline(as_objects, model)
 
@@ -178,7 +178,7 @@ def _make_process(rows: CodedRows, classify: bool) -> Learner:
         process = GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
         return make_pipeline(rows.scaler(), process)
 
-    # a scale for each column that the scaler makes
+    # learn a length scale for each coded column
     coded = rows.scaler().fit_transform(rows.train)
     scales = np.ones(coded.shape[1])
     kernel = ConstantKernel() * Matern(scales, nu=1.5) + WhiteKernel(0.1)

@@ -173,7 +173,7 @@ class BaseNystroem(
         else:
             table = validate_data(self, to_table(X), **CHECKS)
 
-        # no frame: there is nothing to code
+        # an array needs no codes
         self._table = None
         self.schema_ = Schema((), self.n_features_in_)
         return table
@@ -183,12 +183,12 @@ class BaseNystroem(
         if self._precomputed():
             return self._new_kernel_rows(X)
 
-        # columns that have to be coded as in the fit
+        # encode columns as in the fit
         if is_frame(X) or self._table is not None:
             rows: RowStream = new_rows(self, X, "refuse")
             return rows
 
-        # numbers as they are
+        # arrays of numbers need no codes
         if is_external(X):
             rows = make_stream(X)
             refuse_width(self, rows.n_features)

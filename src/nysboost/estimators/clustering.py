@@ -122,7 +122,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         k = min(self.n_components or self.n_clusters, r)
         self.embedding_ = self._find_embedding(features, k)
 
-        # labels by the directions of the embedded rows
+        # assign labels by the directions of the embedded rows
         points = directions(self.embedding_)
         if self.assign_labels == "kmeans":
             self.labels_ = self._label_by_kmeans(points)
@@ -153,7 +153,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         self.eigenvalues_ = np.maximum(eigenvalues[leading], TINY)
         self._vectors = V[:, leading] / np.sqrt(self.eigenvalues_)
 
-        # the rows of H V Λ^(−½), where they are, and then here
+        # compute H V Λ^(−½) where the rows are, then gather it
         shared = (self._degrees, self._vectors)
         embedding = features.map(_embed, shared, k, diagonal)
         return arrays.floats_on_host(gather(embedding))
@@ -163,7 +163,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         if self.gamma is not None or not isinstance(self.kernel, str):
             return self.gamma
 
-        # a width may be among the other parameters, and some kernels have none
+        # the width may be given in `kernel_params`, and some kernels have none
         given = self.kernel_params or {}
         has_width = "gamma" in given or "sigma" in given
         if has_width or "gamma" not in parameter_names(self.kernel):
@@ -212,7 +212,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         F = arrays.floats_on_host(self.features_.transform(X))
         diagonal = (F * F).sum(axis=1, keepdims=True)
 
-        # new rows are embedded as those of the fit
+        # embed new rows like those of the fit
         shared = (self._degrees, self._vectors)
         embedded = _embed(shared, F, diagonal)
         points = directions(embedded)

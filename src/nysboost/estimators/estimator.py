@@ -70,7 +70,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             else:
                 own[name] = value
 
-        # the kernel after all others: it may be one of them
+        # set the kernel first: `kernel__` parameters belong to the new one
         super().set_params(**own)
         if of_kernel:
             self.kernel = self._change_kernel(of_kernel)
@@ -112,7 +112,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state to pickle: everything except the training rows."""
-        # a new dictionary: Python returns the estimator's own
+        # make a new dictionary: Python returns the estimator's own one
         state: dict[str, object] = super().__getstate__() | self._saved_attributes()
         approximation = state.get("approximation_")
         if isinstance(approximation, Approximation):

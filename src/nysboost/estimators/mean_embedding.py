@@ -223,7 +223,7 @@ def mmd_test(
             larger = _discrepancies(features, permuted) >= threshold
             n_larger += int(larger.sum())
 
-    # the division that was given is one of them
+    # count the given division as one of them
     pvalue = (n_larger + 1) / (n_permutations + 1)
     return TwoSampleResult(statistic, pvalue)
 
@@ -268,7 +268,7 @@ def _encode_together(X: TableLike, Y: TableLike) -> tuple[Array, Array]:
     first = to_narwhals(X).select(names).to_native()
     second = to_narwhals(Y).select(names).to_native()
 
-    # what a column is, the rows of both decide
+    # decide from the rows of both samples what each column is
     summaries = [summarise_columns(first), summarise_columns(second)]
     schema = Schema.from_summaries(summaries, "refuse", named=True)
     codes = Codes.of(schema)

@@ -277,7 +277,7 @@ class BoostedNystroem(_Mixture):
         if variant in known or has_letters:
             return variant
 
-        # a kernel is what scikit-learn's Nystroem has as its first parameter
+        # scikit-learn's Nystroem has the kernel as its first parameter
         if variant in KERNELS:
             msg = f"{variant!r} is a kernel, not a boosting variant: pass kernel={variant!r}."
             raise ValueError(msg)
@@ -307,14 +307,14 @@ class FeatureBasedEstimator(KernelEstimator):
             if count is not None:
                 require_count(name, count)
 
-        # the parameters that both have; `n_components` of the transformer are landmarks
+        # pass on the shared parameters; the transformer's `n_components` is the number of landmarks
         shared = {each.name: getattr(self, each.name) for each in fields(FeatureBasedEstimator)}
         shared |= given
         shared["n_components"] = shared.pop("n_landmarks")
         transformer = Nystroem(**shared).set_output(transform="default")
         self.features_ = transformer.fit(X)
 
-        # what scikit-learn asks every estimator for
+        # scikit-learn expects these attributes of every estimator
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(transformer, name):
                 setattr(self, name, getattr(transformer, name))

@@ -71,7 +71,7 @@ def save(
         msg = f"A model file has an approximation or an estimator of ours, but {model!r} was given."
         raise TypeError(msg)
 
-    # of training rows only their number, unless they are asked for
+    # keep only the number of training rows, unless the rows are asked for
     types = WITHOUT_ROWS
     if with_rows:
         types = TYPES
@@ -129,7 +129,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         require(isinstance(model, Approximation | BaseEstimator), "a file and its model")
         return model
 
-    # what the file lacks, what this machine lacks, and what this version does not know
+    # a device that is missing, a type of a newer version, and parts that do not fit
     except DeviceError:
         raise
     except KeyError as error:

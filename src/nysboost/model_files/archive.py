@@ -88,7 +88,7 @@ def write_archive(path: Path, content: Archive) -> None:
             "model": content.model,
         }
 
-        # last, because it is that of all the rest
+        # add the checksum last, because it covers all the rest
         body["checksum"] = _checksum(body)
         text = json.dumps(body, indent=1, ensure_ascii=False)
         whole = text.encode("utf-8", "surrogatepass")  # which text of unknown encoding may have
@@ -152,7 +152,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> Archive:
     n_bytes = sum(info.file_size for info in members)
     _require(n_bytes <= path.stat().st_size)
 
-    # what wrote it
+    # check which program and version wrote it
     text = archive.read(DESCRIPTION).decode("utf-8", "surrogatepass")
     body = json.loads(text)
     if body["format"] != FORMAT:
@@ -168,7 +168,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> Archive:
             f"reads version {FORMAT_VERSION}: {cure}."
         )
 
-    # what is in it is what was written
+    # check that the content is what was written
     expected = body.pop("checksum")
     _require(expected == _checksum(body))
     arrays = {}
@@ -182,7 +182,7 @@ def _array(data: bytes, expected: str) -> HostArray:
     checksum = hashlib.sha256(data).hexdigest()
     _require(checksum == expected)
 
-    # the header
+    # read the header
     file = BytesIO(data)
     version = np.lib.format.read_magic(file)
     _require(version == NPY_VERSION)
@@ -190,7 +190,7 @@ def _array(data: bytes, expected: str) -> HostArray:
     _require(dtype.kind in SAVED_KINDS)
     _require(min(shape, default=0) >= 0)
 
-    # the numbers
+    # read the numbers
     begin = file.tell()
     n_bytes = prod(shape) * dtype.itemsize
     _require(n_bytes == len(data) - begin)

@@ -103,7 +103,7 @@ def check_map(feature_map: FeatureMap) -> None:
         shape = tuple(projection.shape)
         require(len(shape) == 2 and shape[0] == m, "landmarks and projection")
 
-    # a metric is a number for all columns, or has one or more for each
+    # a metric has one number for all columns, or one or more for each
     points = feature_map.landmarks.points
     metric = getattr(feature_map.kernel, "metric", None)
     if not isinstance(metric, Metric) or points is None:
@@ -235,7 +235,7 @@ def check_leaves(leaves: Leaves) -> None:
     require(starts[0] == 0 and starts[-1] == n, "leaves and their rows")
     require((np.diff(starts) >= 0).all(), "leaves and their rows")
 
-    # planes of the mapped inputs
+    # cutting planes belong to the mapped inputs
     if len(leaves.tree.thresholds):
         require(leaves.tree.directions.shape[1] == q, "rows and directions of leaves")
 
@@ -325,7 +325,7 @@ def check_learned(estimator: object) -> None:
             n_targets = members[0].model.w.shape[1]
             require_shape(getattr(estimator, name), (n_targets,), f"targets and their {name}")
 
-    # what a table's row becomes is what the maps take
+    # the maps must take as many numbers as a row of the table becomes
     codes = getattr(estimator, "_table", None)
     if codes is None:
         return

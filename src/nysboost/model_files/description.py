@@ -85,7 +85,7 @@ def is_of(value: object, hint: Saved) -> bool:
     if hint is Any:
         return True
 
-    # a union, a text of several, or a container
+    # unions, literals and containers
     origin: Saved = get_origin(hint)
     inside = get_args(hint)
     if origin in (Union, UnionType):
@@ -197,7 +197,7 @@ class EstimatorType(SavedType):
         """Return an estimator with these parameters and learned attributes."""
         estimator: object = self.kind(**parts["params"])
 
-        # no method is replaced
+        # refuse attributes that would replace a method
         for name, value in parts["learned"].items():
             if name.startswith("__") or hasattr(self.kind, name):
                 raise ValueError(f"{name} is no learned attribute")
@@ -222,7 +222,7 @@ class ModelEncoder:
 
     def encode(self, value: object, where: str = "the model") -> Json:
         """Return the JSON of a value; `where` says in an error what holds it."""
-        # plain values as they are, but for those that JSON does not have
+        # plain values stay as they are, except NaN and infinity, which JSON lacks
         if value is None or isinstance(value, bool | str) or type(value) is int:
             return value
         if type(value) is float and np.isfinite(value):
@@ -230,7 +230,7 @@ class ModelEncoder:
         if type(value) is float:
             return {"float": str(value)}
 
-        # containers
+        # containers are written item by item
         if isinstance(value, list):
             return [self.encode(item, where) for item in value]
         if type(value) is tuple:
@@ -238,7 +238,7 @@ class ModelEncoder:
         if isinstance(value, Mapping):
             return self._encode_mapping(value, where)
 
-        # arrays and objects, each once
+        # write each array and object once
         key = id(value)
         if key not in self._references:
             self._alive.append(value)
@@ -261,7 +261,7 @@ class ModelEncoder:
         if isinstance(value, np.generic):
             return {"scalar": self._add_array(np.asarray(value))}
 
-        # arrays of NumPy: of numbers or text, or of objects that are text
+        # NumPy arrays of numbers or text
         if isinstance(value, np.ndarray):
             if value.dtype.kind in SAVED_KINDS:
                 return {"array": self._add_array(np.asarray(value))}
@@ -270,7 +270,7 @@ class ModelEncoder:
                 return {"names": value.tolist()}
             return self._encode_object(value, where)
 
-        # those of other libraries, with their device
+        # arrays of other libraries keep their device
         library = lib.library(value)
         if lib.is_array(value) and library in LIBRARIES:
             name = self._add_array(lib.to_host(value))
@@ -285,7 +285,7 @@ class ModelEncoder:
         if saved is None:
             raise _not_savable(value, where)
 
-        # its parts before it; the model itself needs no name in an error
+        # write its parts first; an error names what holds them
         inside = where
         if self.objects:
             inside = f"{saved.name} in {where}"
@@ -360,11 +360,11 @@ class ModelDecoder:
         if not isinstance(text, dict):
             return text
 
-        # an array of another library has its device beside it
+        # arrays of other libraries name their device
         if "library" in text:
             return self._on_device(text["array"], text["library"], text["device"])
 
-        # all else is one kind of value and its content
+        # everything else has a kind and a content
         ((kind, content),) = text.items()
         match kind:
             case "float":

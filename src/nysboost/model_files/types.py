@@ -73,7 +73,7 @@ class GramType(SavedType):
         gram.rows = parts["rows"]
         gram.n = gram.rows.n
 
-        # what passes need
+        # set what passes over rows need
         gram.dtype = np.dtype(parts["dtype"])
         gram.budget = parts["budget"]
         gram.counter = EntryCounter(int(parts["entries_evaluated"]))
@@ -114,7 +114,7 @@ class ApproximationType(SavedType):
         encoder = parts.pop("encoder")
         require(isinstance(encoder, FrameEncoder | None), "an approximation and its encoder")
 
-        # what is left are the arguments of the constructor
+        # the remaining parts are arguments of the constructor
         made = self.kind(**parts).with_name(method)
         approximation = made.with_encoder(encoder)
         approximation.entries_evaluated = entries

@@ -78,7 +78,7 @@ def to_onnx(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
             g.output("label", label, flat=True)
             g.output("probabilities", probabilities)
 
-    # a file appears only when the whole graph has been checked
+    # check the whole graph before writing the file
     content = g.model().SerializeToString()
     with atomic_file(as_path(path), "The model") as file:
         file.write(content)

@@ -80,7 +80,7 @@ class Graph:
         self._outputs: list[onnx.ValueInfoProto] = []
         self._columns = list(columns)
 
-        # of our own names, which no column has
+        # choose a prefix that no column has
         self.prefix = "nysboost/"
         while any(name.startswith(self.prefix) for name in self._columns):
             self.prefix += "/"
@@ -119,7 +119,7 @@ class Graph:
         if name not in ("", *OUTPUTS):
             return self.input(name, 1, kind)
 
-        # another name, which no column has either
+        # choose a name that no column has
         given = f"column_{j}"
         while given in self._columns:
             given += "_"
@@ -136,7 +136,7 @@ class Graph:
         array = np.asarray(values)
         elements = ELEMENTS.get(array.dtype.kind, "STRING")
 
-        # ONNX has one type of whole numbers here, and text of any length
+        # convert to the types that ONNX has here
         if elements == "STRING":
             texts = [str(value) for value in array]
             array = np.array(texts, dtype=object)
@@ -194,7 +194,7 @@ class Graph:
             self._arrays,
         )
 
-        # for the operators of these versions
+        # name the versions of the operators
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid(*operators) for operators in OPSETS.items()],

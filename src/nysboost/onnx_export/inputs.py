@@ -17,12 +17,12 @@ from nysboost.tables.dates import CYCLES, DIGITS, Cycle
 
 def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
     """Return the inputs as numbers, shape (n, width), by the codes of the model's table."""
-    # one input for all columns, or one for each that has a name
+    # make one input for an array, or one for each named column
     X = None
     if not hasattr(model, "feature_names_in_"):
         X = g.input("X", model.n_features_in_)
 
-    # numbers as they are
+    # plain numbers need no codes
     codes: Codes | None = getattr(model, "_table", None)
     if codes is None or not codes.schema.columns:
         if X is None:
@@ -33,7 +33,7 @@ def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
         gaps = np.isnan(X)
         return g("Where", gaps, codes.schema.medians[None], X)
 
-    # columns of any kind
+    # encode columns of any kind
     parts: list[Tensor] = []
     for j, column in enumerate(codes.schema.columns):
         if not column.used:
@@ -43,7 +43,7 @@ def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
         else:
             x = X.column(j)
 
-        # a category has values that are shown
+        # only categories have values with a column of their own
         shown = codes.shown[j]
         if shown is None:
             parts += _encode_number(g, x, column)
@@ -109,7 +109,7 @@ def _encode_category(
         default_int64=UNKNOWN,
     )
 
-    # a column for each value shown, and the means of the targets
+    # add a column for each value shown, and the means of the targets
     parts = []
     if shown:
         is_value = g("Equal", at, [list(shown)])

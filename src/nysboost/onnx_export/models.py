@@ -126,13 +126,13 @@ def _predict_in_leaves(leaves: Leaves, U: Tensor, w: Floats) -> Tensor:
     if len(leaves.tree.thresholds) == 0:
         return MappedPoints(U, V).evaluate(leaves.kernel) @ w
 
-    # zeros of shape (n, t)
+    # start from zeros of shape (n, t)
     n = g("Shape", U, start=0, end=1)
     t = w.shape[1]
     shape = g("Concat", n, [t], axis=0)
     found = g("Expand", np.zeros((1, 1)), shape)
 
-    # the rows of each leaf in their place
+    # write the predictions of each leaf to its rows
     for leaf, inside in enumerate(_find_leaf_rows(leaves.tree, U)):
         members = slice(leaves.starts[leaf], leaves.starts[leaf + 1])
         flat = g("Reshape", inside, [-1])
@@ -233,7 +233,7 @@ def _map_points(features: FeatureMap, X: Tensor) -> MappedPoints:
             "choose a method with landmarks, and rows, not kernel values."
         )
 
-    # behind the metric of the kernel; that of scikit-learn's kernels is a name
+    # apply the metric of the kernel; that of scikit-learn's kernels is a name
     V = floats_on_host(dense(Z))
     metric = getattr(features.kernel, "metric", None)
     if isinstance(metric, Metric):
@@ -260,7 +260,7 @@ def _warp(X: Tensor, warp: Quantiles) -> Tensor:
         if len(knots) > 1:
             slopes = np.diff(heights) / np.diff(knots)
 
-        # the first piece as a line, and at each knot the change of slope
+        # draw the first piece as a line, and add the change of slope at each knot
         x = X.column(j)
         line = (x - knots[:1]) * slopes[:1] + heights[:1]
         if len(slopes) > 1:

@@ -73,7 +73,7 @@ class Points:
         if n > available:
             raise UserError(f"{n} points are asked for, but {self.source} has {available}.")
 
-        # in the order of the file
+        # keep the order of the file
         chosen = rng.choice(available, size=n, replace=False)
         drawn = self.values[np.sort(chosen)].astype(np.float64)
         features: Floats = (drawn - self.shift) / self.scale
@@ -147,13 +147,13 @@ def load(
         digits = load_digits().data
         return Points(name, digits.astype(np.uint8), "scikit-learn")
 
-    # a file, here or downloaded
+    # find the file, or download it
     if data_dir is not None and not data_dir.is_dir():
         raise UserError(f"The data folder {data_dir} does not exist.")
     path = find(name, data_dir) or _download(name, data_dir, say)
     values = _read(path)
 
-    # as the paper prepares its features
+    # prepare the features as the paper does
     match DATASETS[name].preparation:
         case "divided by 255":
             return Points(name, values, str(path), scale=255.0)
@@ -206,7 +206,7 @@ def _read(path: Path) -> Stored:
         message = f"{path} cannot be read as a .npz file with an array X ({error})."
         raise UserError(message) from error
 
-    # a table of numbers
+    # refuse what is no table of numbers
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise UserError(
             f"X in {path} must be a matrix of numbers; it is {values.dtype} of shape "
@@ -223,7 +223,7 @@ def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> P
         say(f"Downloading {name} into {folder}.")
         return fetch(dataset, folder / dataset.file)
 
-    # what a person can do without the network
+    # say what to do without a network
     except UserError as error:
         looked = ", ".join(map(str, list_folders(data_dir))) or "no folder"
         raise UserError(
@@ -235,12 +235,12 @@ def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> P
 
 def fetch(dataset: Dataset, path: Path) -> Path:
     """Download a data set and return the ``.npz`` file that it becomes."""
-    # the points in the files that are downloaded
+    # download and parse the points
     folder = path.parent / "raw"
     raw = [_retrieve(*download, folder) for download in dataset.downloads.items()]
     values = np.ascontiguousarray(dataset.parse(raw))
 
-    # other data than expected are not kept
+    # do not keep unexpected data
     found = _digest(values)
     if dataset.digest not in ("", found):
         for file in raw:

@@ -77,14 +77,14 @@ FIGURES = (
 
 def available(results: ByPreset) -> list[Figure]:
     """Return the figures with their panels that were run; presets of one's own come last."""
-    # the paper's
+    # figures of the paper
     found = []
     for figure in FIGURES:
         panels = tuple(panel for panel in figure.panels if panel.preset in results)
         if panels:
             found.append(Figure(figure.number, figure.caption, panels))
 
-    # those of other presets
+    # figures of other presets
     number = len(FIGURES)
     for name, result in results.items():
         preset = result.preset
@@ -137,7 +137,7 @@ def _write(figure: Figure, results: ByPreset, reading: Reading, folder: Path) ->
 
 def _draw(figure: Figure, results: ByPreset, reading: Reading) -> mpl_figure.Figure:
     """Return matplotlib's figure of all panels; those of one preset share their vertical axis."""
-    # two panels side by side
+    # place two panels side by side
     n_panels = len(figure.panels)
     columns = min(2, n_panels)
     rows = -(-n_panels // columns)
@@ -153,14 +153,14 @@ def _draw(figure: Figure, results: ByPreset, reading: Reading) -> mpl_figure.Fig
         draw_panel(axes, panel, results[panel.preset], reading)
         axes.set_title(label(panel, results), fontsize=10, loc="left")
 
-    # one legend for all of them, each method once
+    # make one legend for all panels, with each method once
     lines: dict[str, Artist] = {}
     for axes in all_axes[:n_panels]:
         handles, names = axes.get_legend_handles_labels()
         for line, name in zip(handles, names, strict=True):
             lines.setdefault(name, line)
 
-    # below, or in the place that the panels leave free
+    # put it below, or where a panel is missing
     place: dict[str, object] = {"loc": "outside lower center", "ncols": 5}
     for empty in all_axes[n_panels:]:
         empty.set_axis_off()
@@ -171,7 +171,7 @@ def _draw(figure: Figure, results: ByPreset, reading: Reading) -> mpl_figure.Fig
 
 def draw_panel(axes: Axes, panel: Panel, result: Results, reading: Reading) -> None:
     """Draw error, or time, against the number of learners; the ensemble is dashed and black."""
-    # the methods of the panel, under a reading that was run
+    # find the methods of the panel, and a reading that was run
     names = list(result.preset.figures.values())[panel.number]
     if reading not in result.preset.readings:
         reading = result.preset.readings[0]
@@ -181,14 +181,14 @@ def draw_panel(axes: Axes, panel: Panel, result: Results, reading: Reading) -> N
         if summary.method not in names:
             continue
 
-        # of times the median, which no outlier moves
+        # draw median times: outliers do not move them
         look = find_look(summary.method)
         if in_seconds:
             look["linewidth"] = 1.2
             axes.plot(result.counts, summary.median, label=summary.method, **look)
             continue
 
-        # of errors the mean, in a band of one standard error
+        # draw mean errors, in a band of one standard error
         axes.plot(result.counts, summary.mean, label=summary.method, **look)
         low = summary.mean - summary.standard_error
         high = summary.mean + summary.standard_error

@@ -94,7 +94,7 @@ LACKS = "data missing"
 
 def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decision:
     """Decide a statement under one reading, from the results of all presets that it needs."""
-    # both sides of each comparison, or the presets that are missing
+    # collect both sides of each comparison, or the presets that are missing
     measured: list[Sides] = []
     lacks: list[str] = []
     for part in statement.parts:
@@ -109,7 +109,7 @@ def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decisio
     if lacks:
         return Decision(statement, reading, LACKS, tuple(lacks))
 
-    # the paired test where Welch's finds no clear answer
+    # use the paired test where Welch's finds no clear answer
     decision = _decide_by("Welch", statement, reading, measured)
     if decision.verdict in ("holds", "does not hold"):
         return decision
@@ -118,7 +118,7 @@ def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decisio
 
 def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Sides | None:
     """Return both sides of a comparison, or None if one of them was not measured."""
-    # a property and its bound
+    # compare a property with its bound
     if isinstance(part, Bound):
         values = results.properties.get(part.property)
         if values is None:
@@ -126,7 +126,7 @@ def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Si
         bound = np.full(len(values), part.below)
         return Sides(part, values, bound)
 
-    # two methods
+    # compare two methods
     left = results.sample(reading, part.left)
     right = results.sample(reading, part.right)
     if left is None or right is None:
@@ -163,7 +163,7 @@ def _test(measured: Sequence[Sides], test: Test) -> Tests:
         replicates=np.array([len(one.left) for one in measured]),
     )
 
-    # comparisons of as many replicates, and of one test, have one array
+    # test together all comparisons with the same number of replicates
     kinds = [(len(one.left), test == "paired" or one.always_paired) for one in measured]
     for kind in set(kinds):
         _, paired = kind
@@ -218,7 +218,7 @@ def _classify(statement: Statement, tests: Tests) -> Evidence:
         p_values = correct(p_values)
     holds = p_values < statement.level
 
-    # each is of one kind: what holds is not reversed, and neither is tied
+    # give each comparison one outcome: it holds, or is reversed, or tied
     is_reversed = correct(tests.larger) < statement.level
     is_tied = tests.tie < statement.level
     reverse = is_reversed & ~holds
@@ -233,7 +233,7 @@ def _decide_by(
     measured: Sequence[Sides],
 ) -> Decision:
     """Decide a statement by one of the tests."""
-    # the verdict
+    # find the verdict
     tests = _test(measured, test)
     outcome = _classify(statement, tests)
     n_replicates = int(tests.replicates.min())
@@ -246,7 +246,7 @@ def _decide_by(
         weakest=_say_weakest(measured, tests),
     )
 
-    # what it rests on, or lacks
+    # say how many replicates would decide, or which test did
     if verdict == "undecided":
         would_decide = _replicates_to_decide(statement, tests, outcome)
         return replace(decision, would_decide=would_decide)
@@ -287,7 +287,7 @@ def _find_verdict(statement: Statement, replicates: int, outcome: Evidence) -> s
     if outcome.reversed.any() or is_refuted:
         return "does not hold"
 
-    # without one that is open, all hold or tie
+    # all are decided: each holds or is tied
     if is_open.any():
         return "undecided"
     if holds.all():
@@ -333,14 +333,14 @@ def _say_weakest(measured: Sequence[Sides], tests: Tests) -> str:
     worst = int(np.argmax(tests.t))
     one = measured[worst]
 
-    # evidence for it, or against it if that is stronger
+    # show the evidence for it, or against it if that is stronger
     p = tests.smaller[worst]
     opposite = tests.larger[worst]
     evidence = f"p-value {p:.2g}"
     if opposite < p:
         evidence = f"p-value of the opposite {opposite:.2g}"
 
-    # its means, the right one without the factor
+    # show the means, the right one without the factor
     right = one.right.mean()
     if isinstance(one.part, Comparison):
         right /= one.part.factor

@@ -10,7 +10,7 @@ import time
 import zlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -74,11 +74,8 @@ def settings_of(preset: Preset, reading: Reading, n_learners: int | None = None)
 
 def kernel_gram(preset: Preset, X: Array) -> Gram:
     """Return the Gram matrix of a preset's kernel."""
-    params: dict[str, Any] = {}
-    if preset.sigma is not None:
-        params["sigma"] = preset.sigma
     try:
-        return make_gram(X, preset.kernel, **params)
+        return make_gram(X, preset.kernel, sigma=preset.sigma)
     except (ValueError, TypeError) as error:
         raise UserError(f"Preset {preset.name}: {error}") from error
 
@@ -131,7 +128,8 @@ class Replicate:
     # Errors
 
     def _measure_errors(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
-        # The whole matrix once: all trajectories and their errors ask for it many times over.
+        """Yield the errors of all methods, and the properties of the matrix."""
+        # compute the whole matrix once: all trajectories and errors use it
         X = _place(self.draw(), self.device)
         G = kernel_gram(self.preset, X).whole()
         gram = PrecomputedGram(ArrayRows(G))
@@ -140,12 +138,11 @@ class Replicate:
                 yield Measured(reading, self._mixture_errors(G, gram, reading), {})
                 continue
 
-            # what no reading changes
+            # measure what no reading changes
             on_host = to_host(G)
-            rank = self.preset.rank
-            properties = {
-                name: measure_matrix(name, on_host, rank) for name in self.preset.properties
-            }
+            properties = {}
+            for name in self.preset.properties:
+                properties[name] = measure_matrix(name, on_host, self.preset.rank)
             yield Measured(None, self._pooled_errors(G, gram), properties)
 
     def _mixture_errors(self, G: Array, gram: Gram, reading: Reading) -> Values:
@@ -154,11 +151,11 @@ class Replicate:
         counts = self.preset.counts
         found: dict[tuple[str, int], float] = {}
         for names in group_by_trajectory(self.mixtures):
-            # Steps 1 and 2: the learners, which all methods of the group share
+            # steps 1 and 2: the learners, which all methods of the group share
             steps, _ = parse_method(names[0], settings)
             trajectory = find_learners(gram, settings, steps, self.generator(LEARNERS))
 
-            # Step 3, the strong approximation, of the first p learners
+            # step 3, the strong approximation, of the first p learners
             weights = {}
             for name in names:
                 _, rule = parse_method(name, settings)
@@ -168,24 +165,21 @@ class Replicate:
             features = [features_of(gram, learner) for learner in trajectory.learners]
             found |= relative_errors(G, features, weights)
 
-        values: Values = {name: [] for name in self.mixtures}
-        for name, errors in values.items():
-            errors += [found[name, p] for p in counts]
-        return values
+        return {name: [found[name, p] for p in counts] for name in self.mixtures}
 
     def _pooled_errors(self, G: Array, gram: Gram) -> Values:
         """Return the errors of single Nyström approximations with as many columns as p learners."""
         counts = self.preset.counts
-        values: Values = {}
-        for name in self.methods:
-            if name in POOLED:
-                values[name] = [np.nan] * len(counts)
+        pooled = [name for name in self.methods if name in POOLED]
+        values: Values = {name: [np.nan] * len(counts) for name in pooled}
 
         for sampling in ("nystrom", "adaptive"):
-            names = [name for name in values if name.startswith(sampling)]
+            names = [name for name in pooled if name.startswith(sampling)]
             for p in POOLED[f"{sampling}-k"]:
                 if p not in counts or not names:
                     continue
+
+                # the same columns for both ranks
                 landmarks = self._choose_columns(sampling, gram, p * self.preset.n_columns)
                 for name in names:
                     rank = self.preset.rank
@@ -217,15 +211,16 @@ class Replicate:
                 yield Measured(None, {}, properties)
                 continue
 
-            # A first call of each method loads code and fills caches.
+            # a first call of each method loads code and fills caches
             for name in self.mixtures:
                 self._time(self.preset, X, name, reading, few)
 
-            # Each method and number of learners begins anew.
+            # each method and number of learners begins anew
             values: Values = {name: [] for name in self.mixtures}
             for name, seconds in values.items():
                 for p in self.preset.counts:
-                    seconds.append(self._time(self.preset, X, name, reading, p))
+                    taken = self._time(self.preset, X, name, reading, p)
+                    seconds.append(taken)
             yield Measured(reading, values, {})
 
     def _time(self, preset: Preset, X: Floats, name: str, reading: Reading, p: int) -> float:
@@ -246,9 +241,11 @@ class Replicate:
         for factor in SLOPE_FACTORS:
             sized = _resize(self.preset, name, factor)
             X = self.points.draw(sized.n_points, self.generator(DATA))
-            first = self._time(sized, X, "URB-mean", reading, sized.n_learners)
-            second = self._time(sized, X, "URB-mean", reading, sized.n_learners)
-            # what else the machine does only adds
+
+            # the shorter of two: what else the machine does only adds
+            p = sized.n_learners
+            first = self._time(sized, X, "URB-mean", reading, p)
+            second = self._time(sized, X, "URB-mean", reading, p)
             seconds.append(min(first, second))
 
         slope, _ = np.polyfit(np.log(SLOPE_FACTORS), np.log(seconds), 1)
@@ -336,7 +333,8 @@ def relative_errors(
 
     # ⟨G, F_i F_iᵀ⟩, sums over the columns of F_i
     total = float(xp.sum(G * G))
-    by_column = to_host(xp.sum(F * (G @ F), axis=0))
+    products = F * (G @ F)
+    by_column = to_host(xp.sum(products, axis=0))
     with_G = np.add.reduceat(by_column, starts)
 
     # H_ij, sums over the blocks of FᵀF
@@ -347,11 +345,15 @@ def relative_errors(
     errors = {}
     for key, w in weights.items():
         p = len(w)
-        square = float(total - 2 * w @ with_G[:p] + w @ H[:p, :p] @ w)
+        cross = 2 * w @ with_G[:p]
+        own = w @ H[:p, :p] @ w
+        square = float(total - cross + own)
+
+        # the residual itself where that cancels, of the learners that have weights
         if square < CANCELS_BELOW**2 * total:
-            # the residual itself, of the learners that have weights
             used = F[:, : int(ends[p - 1])]
-            scaled = used * like(np.repeat(w, widths[:p]), F)
+            of_columns = np.repeat(w, widths[:p])
+            scaled = used * like(of_columns, F)
             residual = G - scaled @ used.T
             square = float(xp.sum(residual * residual))
         errors[key] = float(np.sqrt(square / total))

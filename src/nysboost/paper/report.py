@@ -55,7 +55,7 @@ def make_page(
     With `panels` each panel is a chart of its own, as a web page draws them; without, each figure
     is the picture that lies beside the page.
     """
-    # what made the numbers
+    # collect the settings and versions that made the numbers
     used = {}
     made_with = {}
     for name, result in results.items():
@@ -63,7 +63,7 @@ def make_page(
         used[name] = result.preset.settings() | sizes
         made_with[name] = result.made_with
 
-    # figures and verdicts first
+    # put figures and verdicts first
     return Page(
         title="Boosting Nyström: the paper's experiments, run again",
         headline=say_outcome(results, decisions),
@@ -92,7 +92,7 @@ def _find_commands(results: ByPreset, command: str) -> dict[str, str]:
     if command == EVERYTHING or not set(results) <= set(ORDER):
         return commands
 
-    # some of the paper's presets, or small versions of them
+    # the paper's presets were not all run in full
     in_full = [name for name, result in results.items() if result.has_paper_sizes]
     if len(in_full) < len(ORDER):
         commands["All data sets, learners and replicates of the paper:"] = EVERYTHING
@@ -170,7 +170,7 @@ def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
         yield Section("Which statements hold", [sentence])
         return
 
-    # a row for each statement, and the reason if it does not hold
+    # make a row for each statement, and note why it does not hold
     rows = []
     reasons = []
     for number, mine in group_by_statement(decisions).items():
@@ -180,13 +180,13 @@ def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
         if first.weakest and first.verdict != "holds":
             reasons.append([str(number), first.verdict, first.weakest])
 
-    # all verdicts, and their counts
+    # show all verdicts, and count them
     head = ["", "the paper's statement", *_list_readings(decisions)]
     counts = ["", "in all", *_count_verdicts(decisions)]
     table = ReportTable("The statements", head, rows, foot=counts)
     yield Section("Which statements hold", tables=[table])
 
-    # why others do not hold
+    # say why others do not hold
     title = "What speaks against the others"
     sentence = f"Under the first reading ({decisions[0].reading.words}), the weakest comparison."
     table = ReportTable(title, ["", "verdict", "weakest comparison"], reasons)
@@ -252,7 +252,7 @@ def _find_group(verdicts: set[str]) -> str:
     if "undecided" in verdicts:
         return OPEN
 
-    # all are decided
+    # every reading has decided
     if verdicts == {"holds"}:
         return ALL
     if verdicts <= {"does not hold", "fails only in size"}:
@@ -270,7 +270,7 @@ def list_verdicts(decisions: Sequence[Decision]) -> list[str]:
 
 def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
     """Say how many statements hold, and why others are not decided."""
-    # how much was run
+    # say how much was run
     numbers = [result.preset.replicates for result in results.values()]
     said = format_count(max(numbers), "replicate")
     if min(numbers) < max(numbers):
@@ -279,7 +279,7 @@ def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
     if not decisions:
         return f"{said} of a small version: it decides none of the paper's statements."
 
-    # what holds
+    # say what holds
     groups = _group(decisions)
     sizes = {what: len(gists) for what, gists in groups.items()}
     counts = ", ".join(f"{what} {size}" for what, size in sizes.items())
@@ -287,7 +287,7 @@ def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
     total = len(group_by_statement(decisions))
     text = f"{said}, {readings} of the validation sets. Of {total} statements: {counts}."
 
-    # what would decide the rest
+    # say what would decide the rest
     if OPEN in groups:
         text += " Undecided ones need more replicates."
     lacking = dict.fromkeys(name for decision in decisions for name in decision.lacks)
@@ -311,7 +311,7 @@ def _make_summary(results: ByPreset) -> Section:
         baseline = summaries[BASELINE]
         urb = summaries.get("URB-mean")
 
-        # the best of the variants that were run and that the paper draws
+        # find the best of the variants that were run and that the paper draws
         drawn = set(preset.drawn) - {BASELINE}
         variants = [summary for summary in summaries.values() if summary.method in drawn]
         best = min(variants, key=_last_mean, default=baseline)
@@ -389,7 +389,7 @@ def _make_section(result: Results) -> Section:
 
 def _make_table(result: Results, reading: Reading) -> ReportTable:
     """Return all methods under one reading, best first."""
-    # at 5, 10 and the most learners
+    # show the means at 5, 10 and the most learners
     most = result.counts[-1]
     shown = [i for i, count in enumerate(result.counts) if count in (5, 10, most)]
     head = ["method", *(f"p = {result.counts[i]}" for i in shown)]

@@ -36,25 +36,25 @@ RUN_FILE = "run.json"
 
 def run(options: Namespace) -> dict[str, object]:
     """Run all that is asked for, write it into a folder, and return outcome and verdicts."""
-    # what is wrong is said at once
+    # refuse wrong options at once
     chosen = choose_presets(options)
     _refuse_other_report(options)
     if not options.records_only:
         refuse_missing_packages()
     make_writable(options.out, [REPORT])
 
-    # what is missing is said, or downloaded, before hours of work and not between them
+    # download or report missing data before hours of work, not in between
     sources = _load_data(chosen, options.data_dir)
     plans = {preset.name: _make_plan(preset, options) for preset in chosen}
 
-    # records that are there
+    # report the records that exist
     results = {}
     if options.report_only:
         for name, plan in plans.items():
             results[name] = runner.gather(plan, options.out / name)
         return _write_report(results, sources, options)
 
-    # records that are missing
+    # make the missing records
     left = []
     for name, result in _make_records(plans, sources, options):
         if result is None:
@@ -62,7 +62,7 @@ def run(options: Namespace) -> dict[str, object]:
         else:
             results[name] = result
 
-    # there may be no report to write
+    # stop here if no report is due
     if left:
         outcome = f"Stopped after {options.max_minutes} min; still to run: {', '.join(left)}."
         return _without_report(outcome, "The same command goes on where it was.")
@@ -104,7 +104,7 @@ def _make_records(
         source = sources[preset.data].source
         print(f"{preset.title}: {count}; data: {source}.")
 
-        # as long as there is time
+        # run until the time is over
         began = time.perf_counter()
         with report_progress(name, verbose=1) as work:
             result = runner.run(plan, options.out / name, options.jobs, deadline)
@@ -118,7 +118,7 @@ def _write_report(
     results: ByPreset, sources: Mapping[str, Points], options: Namespace
 ) -> dict[str, object]:
     """Write figures, ledger and report, and return outcome and verdicts."""
-    # numbers, figures, verdicts, each in files of their own
+    # write numbers, figures and verdicts
     out: Path = options.out
     for name, result in results.items():
         write_csv(out / name / f"{name}.csv", result.records())
@@ -127,7 +127,7 @@ def _write_report(
     if decisions:
         write_csv(out / "ledger.csv", [decision.record() for decision in decisions])
 
-    # the report, as a web page and as Markdown
+    # write the report as a web page and as Markdown
     sizes = {}
     for name, points in sources.items():
         n, dimension = points.shape
@@ -138,11 +138,11 @@ def _write_report(
     plain_page = report.make_page(results, decisions, about, panels=False)
     write(plain_page, out / "report.md")
 
-    # a later run that asks for the same may replace them
+    # describe the run: the same run may replace its report later
     with atomic_file(out / RUN_FILE, "The description of the run") as file:
         file.write(_describe_run(options).encode())
 
-    # what is said at the end
+    # print the outcome
     print(page.headline)
     print(f"The report is {out / REPORT}; figures and numbers lie beside it.")
     verdicts = []
@@ -176,7 +176,7 @@ def _refuse_other_report(options: Namespace) -> None:
     if options.force or options.records_only or not has_report:
         return
 
-    # the same run, with other replicates perhaps
+    # the same run may replace its report, even with other replicates
     described = options.out / RUN_FILE
     earlier = ""
     if described.is_file():
@@ -227,11 +227,11 @@ def choose_presets(options: Namespace) -> list[Preset]:
     if "all" in names:
         names = dict.fromkeys(presets.ORDER)
 
-    # with their overrides
+    # apply the overrides
     replicates = Replicates.parse(options.replicates)
     chosen = [_choose_preset(name, replicates, options) for name in names]
 
-    # each preset whose replicates are given is run
+    # refuse replicates for a preset that is not run
     known = [preset.name for preset in chosen]
     for name in replicates.of:
         if name not in known:
@@ -245,7 +245,7 @@ def _choose_preset(name: str, replicates: Replicates, options: Namespace) -> Pre
     if options.quick:
         preset = replace(preset, **preset.quick)
 
-    # replicates, readings and learners that were asked for
+    # apply the replicates, readings and learners that were asked for
     changed = replace(
         preset,
         replicates=replicates.choose(preset),
@@ -254,7 +254,7 @@ def _choose_preset(name: str, replicates: Replicates, options: Namespace) -> Pre
         n_learners=options.max_learners or preset.n_learners,
     )
 
-    # a preset that measures no fewer learners
+    # refuse fewer learners than the preset measures
     if not changed.counts:
         least = min(preset.counts)
         learners = changed.n_learners

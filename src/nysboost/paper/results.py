@@ -69,7 +69,7 @@ class Results:
         if values is None or side.n_learners not in self.counts:
             return None
 
-        # not at every number of learners
+        # it may not be measured at this number of learners
         column = self.counts.index(side.n_learners)
         found: Floats = values[:, column]
         if np.isnan(found).any():
@@ -81,7 +81,7 @@ class Results:
         values = self.values[reading]
         base = values[BASELINE]
 
-        # one-sided tests of "smaller than the baseline", where both were measured
+        # test "smaller than the baseline" where both were measured
         p_values = np.full((len(values), len(self.counts)), np.nan)
         for row, (method, mine) in enumerate(values.items()):
             if method != BASELINE:
@@ -170,7 +170,7 @@ def compare_means(first: Floats, second: Floats, paired: bool = False) -> tuple[
 
 def correct(p_values: Floats) -> Floats:
     """Return Holm's step-down adjusted p-values, in the shape of the given ones; NaN stays NaN."""
-    # those that are known, from the smallest; NaN come last
+    # sort the known p-values; NaN come last
     known = int(np.sum(~np.isnan(p_values)))
     places = np.argsort(p_values, axis=None)[:known]
 

@@ -139,12 +139,12 @@ class RunPlan:
         """Return what the records say."""
         mine = [records[key] for key in self.keys]
 
-        # what no reading changes
+        # stack what no reading changes
         anywhere = [record for record in mine if record["reading"] == ANY]
         shared = _stack(anywhere, "values")
         properties = _stack(anywhere, "properties")
 
-        # all methods under each reading, in the order in which they were asked for
+        # stack the methods under each reading, in the order in which they were asked for
         values = {}
         for reading in self.preset.readings:
             of_reading = [record for record in mine if record["reading"] == str(reading)]
@@ -152,7 +152,7 @@ class RunPlan:
             measured = [method for method in self.methods if method in found]
             values[reading] = {method: found[method] for method in measured}
 
-        # the versions that made them, each once
+        # name each version that made them once
         versions = dict.fromkeys(record["made_with"] for record in mine)
         return Results(
             self.preset,
@@ -193,7 +193,7 @@ def run(plan: RunPlan, out: Path, jobs: int, deadline: float | None = None) -> R
     for reading in plan.preset.readings:
         settings_of(plan.preset, reading)  # or it says what is wrong
 
-    # the records of these settings that an earlier run has made
+    # read the records that an earlier run made with these settings
     out.mkdir(parents=True, exist_ok=True)
     settings = plan.settings()
     digest = hashlib.sha256(_to_text(settings).encode())
@@ -202,7 +202,7 @@ def run(plan: RunPlan, out: Path, jobs: int, deadline: float | None = None) -> R
     if path.exists():
         _, records = read(path)
 
-    # those that are missing
+    # make the missing ones
     work = current()
     total = len(plan.keys)
     n_there = total - len(find_missing(plan, records))
@@ -242,14 +242,14 @@ def gather(plan: RunPlan, out: Path) -> Results:
         if _leave_code_out(settings) == asked:
             matching.append(path)
 
-    # several would mix what different code gave
+    # several files would mix the results of different code
     if len(matching) != 1:
         raise UserError(
             f"{out} has {len(matching)} files with records of {plan.preset.name} for these "
             "methods, seed and data; a report is made of one."
         )
 
-    # they have to be complete
+    # refuse incomplete records
     (path,) = matching
     _, records = read(path)
     missing = find_missing(plan, records)
@@ -316,7 +316,7 @@ class ReplicateTask:
         if np.isinf(measured).any() or not is_finite:
             raise UserError(f"Replicate {self.number} of {self.plan.preset.name} is not finite.")
 
-        # null is JSON's word for what was not measured
+        # write null for what was not measured
         values = {}
         for name, mine in found.values.items():
             values[name] = [None if np.isnan(value) else value for value in mine]
@@ -337,30 +337,30 @@ def _make_records(
     deadline: float | None,
 ) -> Iterator[list[ReplicateRecord]]:
     """Yield the missing records of each replicate, as soon as they are made."""
-    # few processes where times are measured; those of joblib end with this one
+    # use few processes to measure times; workers end with this process
     if plan.preset.measure == "seconds":
         jobs = max(1, jobs // JOBS_PER_TIMING)
     parent = None
     if jobs > 1:
         parent = os.getpid()
 
-    # a task for each replicate that lacks some reading
+    # make a task for each replicate that lacks some reading
     tasks = []
     for number in range(plan.preset.replicates):
         missing = tuple(r for r in plan.readings if (number, name_reading(r)) not in records)
         if missing:
             tasks.append(ReplicateTask(plan, number, missing, deadline, parent))
 
-    # in this process
+    # run in this process
     if jobs == 1:
         with threadpool_limits(1):
             yield from (task.run() for task in tasks)
         return
 
-    # in as many as there are jobs
+    # run in as many processes as there are jobs
     try:
         with joblib.parallel_config("loky", inner_max_num_threads=1):
-            # one item at a time, so that an end leaves little behind
+            # batches of one: little is lost if the run ends
             workers = joblib.Parallel(jobs, return_as="generator_unordered", batch_size=1)
             yield from workers(joblib.delayed(ReplicateTask.run)(task) for task in tasks)
     except BrokenProcessPool as error:

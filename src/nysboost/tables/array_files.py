@@ -73,7 +73,7 @@ class ArrayFile:
 
     def beside(self, name: str) -> Cells | None:
         """Return another array of the same file, which has as many rows; None if there is none."""
-        # forms with one array
+        # these formats hold a single array
         form = self.path.suffix.lower()
         if form in LIBSVM and name == LABEL:
             return self.labels
@@ -85,7 +85,7 @@ class ArrayFile:
         except NoTableError:
             return None
 
-        # a value, or several, for each row
+        # a target has one or several values for each row
         if found.ndim not in (1, 2) or len(found) != self.n:
             raise TableError(
                 f"The array {name!r} of {self.path} has shape {found.shape}, but a target needs "
@@ -106,7 +106,7 @@ def open_array(
     if len(array.shape) == 1:
         array = np.asarray(array)[:, None]
 
-    # a table of numbers, with rows and columns
+    # refuse what is no table of numbers
     is_table = len(array.shape) == 2 and 0 not in array.shape
     if not is_table or array.dtype.kind not in "fiub":
         raise TableError(

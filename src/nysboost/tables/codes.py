@@ -79,7 +79,7 @@ class Codes:
         if not self.schema.columns:
             return np.arange(self.schema.width)
 
-        # the numbers that a column without rows becomes
+        # encode a column without rows, to count its numbers
         widths = []
         for j, means in enumerate(self.means):
             numbers = self._encode_column(j, np.empty(0), means)
@@ -158,7 +158,7 @@ class Codes:
         """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
         meta = None
 
-        # numbers, whose gaps alone are filled
+        # a table of numbers needs no codes: only its gaps are filled
         if not self.schema.columns:
             if missing != "fill" or self.schema.medians is None:
                 return X
@@ -329,7 +329,7 @@ def _fill_array(X: Table, medians: Floats | None, start: int) -> Table:
     if medians is None or not has_gaps:
         return X
 
-    # stored numbers alone may be gaps
+    # in a sparse matrix only stored numbers can be gaps
     if arrays.is_sparse(X):
         filled = X.tocsr(copy=True)
         gaps = np.isnan(filled.data)

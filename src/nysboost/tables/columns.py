@@ -121,7 +121,7 @@ class Column:
             gaps = np.isnan(found)
             self._refuse_far(found, start)
 
-        # gaps are there in every kind of column
+        # refuse gaps, in a column of any kind
         first_gap = first_of(gaps)
         if missing != "fill" and first_gap is not None:
             n_gaps = int(gaps.sum())

@@ -44,13 +44,13 @@ def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
     ids : "keep" or "drop"
         Whether a column that numbers the rows is used.
     """
-    # the kind; values of which become numbers
+    # find the kind, and turn values into numbers
     kind, form, numbers = _find_kind(summary)
     marks: tuple[str, ...] = ()
     if summary.counts and kind in READINGS:
         summary, marks = _as_numbers(summary, kind, numbers, missing)
 
-    # what the column is
+    # describe the column by its kind
     if summary.gaps and missing != "fill":
         raise ValueError(say_gaps(summary.name, summary.gaps))
     if kind == "category":

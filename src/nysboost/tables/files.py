@@ -65,13 +65,13 @@ class ColumnFile:
         wanted = list(columns)
 
         try:
-            # files of any form, one after the other
+            # read the files of a mixed folder one after the other
             if isinstance(self.data, list):
                 for file in self.data:
                     yield from file.batches(wanted)
                 return
 
-            # a dataset of Arrow
+            # read an Arrow dataset in batches
             for batch in self.data.to_batches(columns=wanted, batch_size=BATCH_ROWS):
                 if batch.num_rows:
                     yield self._as_table(batch, wanted)
@@ -274,7 +274,7 @@ def _open_folder(
         opened = open_table(part, writing=writing, schema=schema, categories=categories)
         files.append(opened)
 
-    # together they are one table
+    # check that they make one table
     _refuse_different_columns(files)
     _refuse_different_units(files)
     notes = list(chain.from_iterable(file.notes for file in files))

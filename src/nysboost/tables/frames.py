@@ -184,7 +184,7 @@ def find_index(
     known : container of str
         Columns that a model was fitted on, which are no index.
     """
-    # by its name, unless a model knows a column of that name
+    # only a first column without a name can be an index, unless the model was fitted on it
     if len(names) < 2 or names[0] not in INDEX:
         return []
     if names[0] in known or "column 0" in known:
@@ -283,7 +283,7 @@ def read_column(column: nw.Series[Table], name: str) -> RawColumn:
         microseconds = _read_numbers(column.dt.total_microseconds())
         return RawColumn(name, "duration", microseconds / 1e6)
 
-    # anything else by its values; categories say what they are
+    # any other column is read by its values
     categories = (nw.Categorical, nw.Enum)
     values = column.to_list()
     if kind in categories or isinstance(kind, categories):

@@ -140,7 +140,7 @@ def fit_codes(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
         schema = _schema_of_numbers(X, rows, options)
         return Codes.of(schema), _fill_sparse(rows, schema, options.missing)
 
-    # columns that have to be looked at, wherever they are
+    # the columns have to be inspected, wherever they are stored
     if is_lazy(X):
         return _fit_lazy(X, options)
     if is_external(X):
@@ -205,7 +205,7 @@ def _scan_numbers(X: Table, missing: str) -> AnyRows:
     if sparse and missing == "fill" and np.isnan(X.data).any():
         return make_rows(X)
 
-    # other gaps that may be filled make it a table to be coded
+    # if gaps may be filled, the table has to be coded
     try:
         rows: AnyRows = scan_rows(X)
     except NotFiniteError:
@@ -258,7 +258,7 @@ def _schema_of_numbers(X: Table, rows: AnyRows, options: FitOptions) -> Schema:
         medians = np.array([median(column) for column in columns])
         return Schema((), rows.n_features, medians=medians)
 
-    # a frame, whose rows have lost their names
+    # a lazy frame: the sample has lost the names of its columns
     pairs = zip(summarise_columns(table), list_column_names(X), strict=True)
     summaries = [replace(summary, name=name) for summary, name in pairs]
     return Schema.from_summaries([summaries], options.missing, named=True, ids=options.ids)
@@ -296,7 +296,7 @@ def new_rows(estimator: BaseEstimator, X: Table, missing: str) -> AnyRows:
     if isinstance(X, Iterator):
         return make_stream(_encode_blocks(X, encode))
 
-    # in memory
+    # tables in memory are coded at once
     if is_frame(X):
         return make_rows(encode(X))
     if not is_external(X):

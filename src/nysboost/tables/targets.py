@@ -55,14 +55,14 @@ def check_labels(y: Table, learner: object) -> Labels:
         msg = "y is a masked array, and its masked labels would count: leave such rows out."
         raise ValueError(msg)
 
-    # one array of labels
+    # bring the labels into one array
     array = _as_array(y)
     if array.dtype.kind == "c":
         msg = "Complex data not supported: labels are text, whole numbers or truth values."
         raise ValueError(msg)
     labels: Labels = column_or_1d(array, warn=True)
 
-    # of one type, without gaps
+    # refuse gaps and mixed types
     _refuse_gaps(labels)
     if labels.dtype.kind == "O":
         labels = _of_one_type(labels)
@@ -115,7 +115,7 @@ def _of_one_type(labels: Labels) -> Labels:
     if kinds <= {bool, np.bool}:
         return labels.astype(np.bool)
 
-    # numbers, as whole ones where all are
+    # numbers, and integers if all of them are
     are_whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
     if not are_whole:
         return labels.astype(np.float64)
@@ -228,7 +228,7 @@ def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
     if cells.kind == "object":
         kind, _, numbers = kind_of(values, cells.counts())
 
-    # marks of programs among values that are no categories
+    # a mark such as NA among numbers is a gap
     if kind != "category":
         is_mark = [is_program_mark(value) for value in values]
         gaps = gaps | np.isin(cells.data, np.flatnonzero(is_mark))
@@ -242,7 +242,7 @@ def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
         labels = np.array(written, dtype=object)
         return "category", labels[cells.data]
 
-    # numbers, of which whole ones keep all their digits
+    # numbers; large integers keep all their digits
     data = cells.replace_values(numbers)
     _refuse_missing_targets(gaps | np.isnan(data), name, path)
     if kind == "number":

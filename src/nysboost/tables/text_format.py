@@ -102,7 +102,7 @@ class TextFormat:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        # without blanks, units and marks of gaps
+        # remove blanks, the unit and marks of gaps
         trimmed = pc.utf8_trim_whitespace(cells)
         text = pc.replace_substring(trimmed, MINUS, "-")
         if unit:
@@ -112,7 +112,7 @@ class TextFormat:
         if self.decimal == "." and not self.thousands:
             return text
 
-        # with a dot before decimals, and nothing between thousands
+        # write a dot before decimals, and nothing between thousands
         is_number = pc.match_substring_regex(text, f"^(?:{self.pattern})$")
         if self.thousands:
             text = pc.replace_substring(text, self.thousands, "")
@@ -295,7 +295,7 @@ def find_decimal(
     numbers = [cell for cell in cells if cell[:1] in NUMBER_BEGINNINGS]
     telling = [cell for cell in numbers if not cell.isdecimal()]
 
-    # the first of the formats in which most of them are numbers
+    # choose the first format in which most cells are numbers
     formats = []
     for decimal, thousands in _list_marks(telling, writing, schema):
         if writing.decimal in ("", decimal):

@@ -40,7 +40,7 @@ def read_json(path: Path) -> pa.Table:
     marks = _STRING.sub(b"", text)
     _refuse_deep(path, marks)
 
-    # a list, or lines
+    # a JSON list, or an object in each line
     is_list = text[:100].lstrip().startswith(b"[")
     try:
         if is_list:

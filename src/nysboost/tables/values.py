@@ -75,7 +75,7 @@ def as_truth(value: object) -> float | None:
         if truth is not None:
             return truth
 
-    # a number that stands for one
+    # 0 and 1 stand for truth values
     number = as_number(value)
     if number is None or np.isnan(number):
         return number
@@ -200,7 +200,7 @@ def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats
     if not there:
         return "category", "", np.empty(0)
 
-    # the first kind that all values are of; most columns are of one, which one value shows
+    # take the first kind that fits all values; one value rules out most kinds
     form = find_unit(values)
     if not form:
         form = find_order([value for value in there if not is_program_mark(value)])
@@ -212,7 +212,7 @@ def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats
         if not wrong.any():
             return kind, form, numbers
 
-    # numbers with mistakes among them, or text
+    # mostly numbers with a few mistakes, or text
     numbers, _ = numbers_as("number", values)
     if _are_mostly_numbers(values, numbers, counts):
         return "numbers, but", "", numbers
@@ -221,7 +221,7 @@ def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats
 
 def _are_mostly_numbers(values: Sequence[object], numbers: Floats, counts: Indices) -> bool:
     """Return whether nine rows of ten have numbers, too many different ones for codes."""
-    # rows with a value, and rows with a number
+    # count the rows with a value, and those with a number
     is_there = [not is_number_mark(value) for value in values]
     is_number = np.isfinite(numbers)
     rows = counts[is_there].sum()

@@ -146,7 +146,7 @@ def parse(text: str, name: str, where: str) -> Preset:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"The preset file {where} is not TOML: {error}.") from error
 
-    # keys and types
+    # check keys and types
     figures = _read_figures(table.pop("figure", []), where)
     values = _check_values(table, where)
     values["quick"] = _check_values(values.get("quick", {}), f"[quick] of {where}")
@@ -156,7 +156,7 @@ def parse(text: str, name: str, where: str) -> Preset:
     if missing:
         raise UserError(f"The preset file {where} lacks {', '.join(missing)}.")
 
-    # values
+    # check values
     preset = Preset(name=name, figures=figures, **values)
     _check_words("shape of V", preset.residual_shapes, SHAPES, where)
     _check_words("shape of V1 and V2", preset.validation_shapes, SHAPES, where)
@@ -214,7 +214,7 @@ def _check_values(table: Mapping[str, object], where: str) -> dict[str, Any]:
         if key not in known:
             raise UserError(f"{where} has a wrong key. {unknown('key', key, known)}")
 
-        # a list, or one value, of the field's type
+        # check the type of the value, or of each item of a list
         annotation = known[key]
         values = [value]
         if isinstance(value, list):
