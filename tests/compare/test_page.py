@@ -130,6 +130,32 @@ def test_of_many_methods_those_of_the_front_are_shown_and_all_are_folded_below()
     assert {row[0] for row in every.rows} == set(nb.METHODS)
 
 
+def test_curves_of_labels_can_be_told_apart():
+    names = ["rot", "grün", "blau", "gelb"]
+    colours = [find_style(name, number)["color"] for number, name in enumerate(names)]
+    assert len(set(colours)) == 4
+    chart = chart_curves("Effect", "x", "y", [Curve(name, [1, 2], [1, 2]) for name in names])
+    drawn = charts.render(chart)
+    assert all(colour.lower() in drawn for colour in colours)
+
+
+def test_long_names_leave_room_for_the_axes():
+    long = "very long name " * 12
+    bars = chart_bars("Importance", "share", {f"{long} 1": 1.0, f"{long} 2": 2.0, "short": 3.0})
+    curves = chart_curves("Effect", long, "y", [Curve(f"{long} {i}", [1, 2], [1, i]) for i in "12"])
+    for chart in (bars, curves):
+        drawn = charts.render(chart)  # a warning is an error
+        assert "very long name very long name v…" in drawn.replace("very long name  ", "")
+    assert charts.render(bars).count("very long name very long name v…") == 2
+
+
+def test_characters_that_turn_the_direction_of_text_are_shown():
+    shown = page.render(Page("a\u202eb", "c", [Section("d\u200b", ["é"])]))
+    assert "a\\u202eb" in shown
+    assert "d\\u200b" in shown
+    assert "é" in shown
+
+
 def test_nothing_that_the_user_wrote_becomes_markup():
     nasty = "</script><script>alert(1)</script><b>"
     curves = [Curve(nasty, [1, 2], [0.1, float("nan")])] * 2

@@ -38,6 +38,12 @@ COLOURS = {
 }  # fmt: skip
 """Paul Tol's colours, for families, for the paper's weights and for learners."""
 GREY = "#777777"
+OTHERS = ("#777777", "#0077BB", "#EE7733", "#117733", "#AA4499", "#33BBEE")
+"""Colours of names of the user's, such as labels, in their order."""
+
+LONGEST_NAME = 32
+"""Characters of a name in a chart: beside longer ones, no room would be left for the axes."""
+
 MARKS = "os^Dxv+<>"
 STYLE = {
     "axes.axisbelow": True, "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False,
@@ -67,8 +73,8 @@ def find_family(name: str) -> str:
     return ""
 
 
-def find_style(name: str) -> Look:
-    """Return the matplotlib style of a method or learner.
+def find_style(name: str, number: int = 0) -> Look:
+    """Return the matplotlib style of a method or learner, or of another name by its number.
 
     The methods of a family share a colour, and each has its own marker.
     """
@@ -88,8 +94,12 @@ def find_style(name: str) -> Look:
 
     # its place in the family gives the mark and the dashes
     place = members.index(name)
+    colour = COLOURS.get(group, GREY)
+    if not family and group not in COLOURS:
+        place = number
+        colour = OTHERS[number % len(OTHERS)]
     return {
-        "color": COLOURS.get(group, GREY),
+        "color": colour,
         "marker": MARKS[place % len(MARKS)],
         "linestyle": DASHES[place % len(DASHES)],
     }
@@ -130,15 +140,15 @@ class CurvePlot:
         """Draw into axes."""
         # in two lines nothing is cut; fonts of a browser may be higher than those of the layout
         label = self.y.replace(" (", "\n(")
-        axes.set_xlabel(self.x)
+        axes.set_xlabel(_cut(self.x))
         axes.set_ylabel(label, linespacing=1.4)
 
         # a line for each curve, or a mark for a point
-        for curve in self.curves:
-            style = find_style(curve.name)
+        for number, curve in enumerate(self.curves):
+            style = find_style(curve.name, number)
             if len(curve.x) == 1:
                 style["linestyle"] = "none"
-            axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **style)
+            axes.plot(curve.x, curve.y, label=_cut(curve.name), markersize=4, **style)
             self._draw_band(axes, curve, style["color"])
 
         # choose scales that fit all curves
@@ -180,11 +190,19 @@ class BarPlot:
 
     def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
-        names = [str(name) for name in self.values]
+        names = [_cut(str(name)) for name in self.values]
         lengths = list(self.values.values())
-        axes.barh(names, lengths, height=0.6, color=COLOURS["NysBoost"])
+        places = range(len(names))
+        axes.barh(places, lengths, height=0.6, color=COLOURS["NysBoost"], tick_label=names)
         axes.set(xlabel=self.label)
         axes.invert_yaxis()
+
+
+def _cut(name: str) -> str:
+    """Return a name, or the beginning of a long one."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[: LONGEST_NAME - 1]}…"
 
 
 def chart_bars(title: str, label: str, values: Mapping[str | float, float]) -> Chart:

@@ -268,7 +268,7 @@ def _cannot_compare(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     fastest = min(outcomes, key=_seconds_of)
     return fastest.name, (
         "The methods cannot be compared: all errors are at the rounding level, below 1e-10. Use "
-        "fewer landmarks (--components) or a narrower kernel (--sigma). "
+        "fewer landmarks (--components) or a narrower kernel. "
         f"{fastest.name} is the fastest."
     )
 

@@ -122,6 +122,13 @@ class Page:
     settings: Mapping[str, object] = field(default_factory=dict)
 
 
+def _show(value: object) -> object:
+    """Return text with hidden characters escaped; marks that turn its direction would mislead."""
+    if type(value) is str:  # and not markup
+        return printable(value)
+    return value
+
+
 def render(page: Page, suffix: str = ".html") -> str:
     """Return a page as HTML, with all texts escaped, or as Markdown (".md")."""
     # load the template; a missing value is an error
@@ -131,6 +138,7 @@ def render(page: Page, suffix: str = ".html") -> str:
         loader=jinja2.PackageLoader(__package__, "."),
         trim_blocks=True,
         keep_trailing_newline=True,
+        finalize=_show,
         undefined=jinja2.StrictUndefined,
     )
 
