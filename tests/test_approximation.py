@@ -215,7 +215,7 @@ def test_a_detached_approximation_says_that_its_rows_are_gone():
         lambda: detached @ np.ones(60),
         lambda: detached.block([0], [1]),
     ):
-        with pytest.raises(RuntimeError, match="does not keep the 60 training rows"):
+        with pytest.raises(RuntimeError, match="needs the 60 training rows"):
             ask()
 
 

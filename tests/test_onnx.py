@@ -139,10 +139,18 @@ print(session.run(None, {{"X": numpy.zeros((2, 3))}})[0].shape, "nysboost" in sy
 @pytest.mark.parametrize(
     ("model", "X", "sentence"),
     [
-        (nb.Nystroem(nb.Anova(), n_components=5), points(30), "no form in ONNX"),
-        (nb.Nystroem("chi2", n_components=5), abs(points(30)), "no form in ONNX"),
-        (nb.Nystroem(method="random-fourier", n_components=6), points(30), "no kernel values"),
-        (nb.Nystroem("precomputed", n_components=5), np.eye(30), "no kernel values"),
+        (nb.Nystroem(nb.Anova(), n_components=5), points(30), "cannot be exported to ONNX"),
+        (nb.Nystroem("chi2", n_components=5), abs(points(30)), "cannot be exported to ONNX"),
+        (
+            nb.Nystroem(method="random-fourier", n_components=6),
+            points(30),
+            "needs features that are kernel values",
+        ),
+        (
+            nb.Nystroem("precomputed", n_components=5),
+            np.eye(30),
+            "needs features that are kernel values",
+        ),
         (nb.SpectralClustering(2, n_landmarks=10), points(30), "not SpectralClustering"),
     ],
     ids=lambda part: getattr(part, "kernel", ""),

@@ -43,7 +43,7 @@ def test_intervals_are_counted_and_drawn(regressor, rows):
     assert again.ax_.get_title().startswith("50 %")
     with pytest.raises(ValueError, match="between 0 and 1, but interval=90"):
         plots.IntervalDisplay.from_estimator(regressor, X, y, interval=90)
-    with pytest.raises(TypeError, match="CalibrationDisplay is for classifiers"):
+    with pytest.raises(TypeError, match="use CalibrationDisplay"):
         plots.IntervalDisplay.from_estimator(nb.NystroemClassifier(), X, y > 0)
 
 

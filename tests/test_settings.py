@@ -76,7 +76,7 @@ def test_a_letter_of_the_paper_is_answered_with_its_setting_wherever_it_is_given
 @pytest.mark.parametrize("method", ["joint", "ensemble-ridge", "kmeans"])
 def test_only_boosting_finds_the_number_of_learners(method):
     X = np.random.default_rng(0).normal(size=(60, 2))
-    with pytest.raises(ValueError, match="is for boosting"):
+    with pytest.raises(ValueError, match="for boosting only"):
         nb.approximate(X, method, n_learners="auto", n_columns=4, random_state=0)
 
 

@@ -248,7 +248,7 @@ class CoverageDisplay:
 
 def _refuse_classifiers(display: str, estimator: BaseEstimator) -> None:
     if is_classifier(estimator):
-        msg = f"{display} draws a regressor; CalibrationDisplay is for classifiers."
+        msg = f"{display} is for regressors: for a classifier, use CalibrationDisplay."
         raise TypeError(msg)
 
 
@@ -269,7 +269,7 @@ def _check_predictions(
     check_consistent_length(truth, mean, std)
 
     if (std < 0).any():
-        raise ValueError("y_std has negative values, but standard deviations have none.")
+        raise ValueError("y_std has negative values: standard deviations cannot be negative.")
     return truth, mean, std
 
 

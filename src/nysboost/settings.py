@@ -312,7 +312,7 @@ class Settings:
         # k and s
         k = self.rank or m
         if k > m:
-            raise ValueError(f"rank={k} is above n_columns={m}: no learner has more than that.")
+            raise ValueError(f"rank={k} is above n_columns={m}, which limits it: lower rank.")
         s = self.n_candidates or self.candidates_per_column * m
         if boosted and s < m:
             raise ValueError(
@@ -324,7 +324,7 @@ class Settings:
     def _given_learners(self) -> int:
         """Return p, or its default."""
         if self.n_learners == "auto":
-            msg = 'n_learners="auto" is for boosting, where V2 says when to stop: give a number.'
+            msg = 'n_learners="auto" is available for boosting only: give a number.'
             raise ValueError(msg)
         return self.n_learners or DEFAULT_LEARNERS
 

@@ -57,5 +57,5 @@ def import_optional(module: str) -> ModuleType:
         package = module.partition(".")[0]
         raise UserError(
             f"This needs the package {package}, which is not installed: "
-            "pip install 'nysboost[all]' brings it."
+            "install it with pip install 'nysboost[all]'."
         ) from error

@@ -190,5 +190,5 @@ def test_an_approximation_without_its_rows_can_speak_of_others():
     X = market.cloud(300, np.random.default_rng(0))
     kept = fitted(X).without_data()
     assert kept.certificate(X=X).frobenius == pytest.approx(fitted(X).certificate().frobenius)
-    with pytest.raises(RuntimeError, match="does not keep the 300 training rows"):
+    with pytest.raises(RuntimeError, match="needs the 300 training rows"):
         kept.certificate()

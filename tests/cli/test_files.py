@@ -270,7 +270,7 @@ def test_hints_on_held_out_rows_name_the_options_until_one_is_given(command, fol
     words = ["fit", "days.csv", "--target", "y", "--no-test", "--no-local", *SMALL, "--out", "m"]
     out = command(*words)[1]
     assert "The rows are sorted by 'when'" in out
-    assert "--cv time holds out the last rows" in out
+    assert "--cv time to hold out the last rows" in out
     assert "sorted" not in command(*words, "--force", "--cv", "time")[1]
 
 

@@ -133,7 +133,7 @@ def test_hidden_files_of_a_folder_are_no_tables(tmp_path):
 def test_columns_are_found_by_name_and_by_number(given, tmp_path):
     assert list(opened(tmp_path, "t.csv", "--drop-column", given).columns) == ["a", "c"]
     assert list(opened(tmp_path, "t.csv", "--drop-column", f"a,{given}").columns) == ["c"]
-    with pytest.raises(UserError, match=r"no column 'z'\. Known are a, b, c"):
+    with pytest.raises(UserError, match=r"no column 'z'\. Choose one of a, b, c"):
         opened(tmp_path, "t.csv", "--drop-column", "z")
     with pytest.raises(UserError, match="has no columns left besides the target"):
         opened(tmp_path, "t.csv", "--drop-column", f"a,{given},c")

@@ -117,7 +117,7 @@ def test_a_saved_estimator_is_small_and_works_without_its_training_rows(estimato
         again = pickle.loads(saved)
         np.testing.assert_array_equal(again.transform(X[:9]), expected)
         np.testing.assert_array_equal(again.weights_, fitted.weights_)
-        with pytest.raises(RuntimeError, match=f"does not keep the {n} training rows"):
+        with pytest.raises(RuntimeError, match=f"needs the {n} training rows"):
             again.approximation_.relative_error()
         assert fitted.approximation_.relative_error() > 0
         assert np.isfinite(clone(again).fit(X).transform(X)).all()

@@ -153,8 +153,8 @@ SINGLE: dict[str, Any] = {
     "too little memory": (lambda: approximate(max_memory=100).features(), "Raise"),
     "a model from nowhere": lambda: nb.load("/nowhere/at/all"),
     "a model into nowhere": lambda: nb.save(standard(), "/nowhere/at/all"),
-    "a model file that is a table": (lambda: nb.load(__file__), "no model file"),
-    "something else as a model": (lambda: nb.save(object(), "model"), "model file"),
+    "a model file that is a table": (lambda: nb.load(__file__), "not a model file"),
+    "something else as a model": (lambda: nb.save(object(), "model"), "an estimator of NysBoost"),
     "a path of ONNX that is none": (lambda: nb.to_onnx(standard().fit(X), None), "None"),
     "features into a masked array": (
         lambda: standard().fit(X).transform(X, out=np.ma.empty((60, 10))), "out is a MaskedArray"),

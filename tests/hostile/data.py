@@ -52,8 +52,8 @@ SAYS = {
     "no rows": "nothing to approximate",
     "no columns": "nothing to approximate",
     "text": "does not convert to numbers",
-    "a dictionary": "X is a dict .*and not a table",
-    "a file name": r"X is a str \('data.csv'\), and not a table",
+    "a dictionary": "X is a dict .*, not a table",
+    "a file name": r"X is a str \('data.csv'\), not a table",
     "complex numbers": "Complex data not supported",
     "complex sparse": "Complex data not supported",
 }

@@ -98,7 +98,7 @@ SENTENCES: dict[str, tuple[Callable[[], Any], str]] = {
         for method in ("random-fourier", "orthogonal-fourier", "quasi-fourier")
         for name, kernel, says in (
             ("a polynomial", nb.Polynomial(), r"Random Fourier features.*Gaussian, Laplacian or"),
-            ("a precomputed kernel", "precomputed", "precomputed kernel has no points"),
+            ("a precomputed kernel", "precomputed", "the kernel is precomputed"),
         )
     },
     "sigma of a kernel by name": (

@@ -195,7 +195,7 @@ SINGLE: dict[str, Any] = {
     "class_weight of another name": (
         lambda: classifier(class_weight="even").fit(X, LABELS), "but 'even' was given"),
     "class_weight of 0 for one of two classes": (
-        lambda: classifier(class_weight={0: 0, 1: 1}).fit(X, LABELS), "all rows that count"),
+        lambda: classifier(class_weight={0: 0, 1: 1}).fit(X, LABELS), "rows with positive weight"),
     "class_weight for a label that is none": (
         lambda: classifier(class_weight={0: 1, 7: 2}).fit(X, LABELS),
         "a weight for 7, which is no class of y, and none for the class 1"),

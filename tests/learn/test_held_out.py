@@ -78,7 +78,7 @@ def test_rows_without_weight_belong_to_no_group():
 WRONG_GROUPS = {
     "names a column, but X is not a data frame": "who",
     "X has 200 rows, but the groups that are held out have 3": [1, 2, 3],
-    "All rows are of one group": np.zeros(200),
+    "All rows belong to one group": np.zeros(200),
     r"shape \(n,\), but an array of shape \(200, 2\)": np.zeros((200, 2)),
     "groups has no value in row 7": np.where(np.arange(200) == 7, np.nan, np.arange(200) // 5),
 }

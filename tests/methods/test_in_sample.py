@@ -45,5 +45,5 @@ def test_entries_products_eigenpairs_and_systems_are_those_of_the_dense_matrix(a
 def test_it_survives_a_pickle_and_leaves_its_data_behind(approx):
     again = pickle.loads(pickle.dumps(approx.without_data()))
     np.testing.assert_allclose(again.to_dense(), DENSE)
-    with pytest.raises(RuntimeError, match="does not keep the 40 training rows"):
+    with pytest.raises(RuntimeError, match="needs the 40 training rows"):
         again.relative_error()

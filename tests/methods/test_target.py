@@ -47,7 +47,7 @@ def test_labels_are_indicators_and_numbers_have_unit_spread():
         (None, "rbf", "needs y, the target"),
         (Y[1:], "rbf", "X has 200 rows, but y has 199"),
         (np.where(Y > 1, np.nan, Y), "rbf", "y contains NaN, first at row"),
-        (Y, nb.Linear(), "finds a metric, which Linear"),
+        (Y, nb.Linear(), "learns a metric, but Linear"),
     ],
 )
 def test_what_it_cannot_use_is_a_sentence(y, kernel, says):

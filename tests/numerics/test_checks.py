@@ -26,7 +26,7 @@ def test_the_nearest_names_are_suggested_and_all_listed_where_none_is_near():
     assert "Did you mean 'URB-mean'" in unknown("variant", "urb-meen", ["UUB-SF", "URB-mean"])
     far = unknown("kernel", "zzzzzz", ["rbf", "linear"])
     assert "Did you mean" not in far
-    assert far.endswith("Known are rbf, linear.")
+    assert far.endswith("Choose one of rbf, linear.")
     assert "no kernel 3.5" in unknown("kernel", 3.5, ["rbf"])
     near = unknown("method", "aaaa", ["aaab", "aaac", "aaad", "aaae"])
     assert near.partition("?")[0].count(" or ") == 2

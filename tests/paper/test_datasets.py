@@ -135,7 +135,7 @@ def test_a_download_is_checked_and_kept(server, tmp_path):
     (folder / "p.tra").write_text("1,2,0\n")
     known, path = datasets.DATASETS["pendigits"], tmp_path / "kept" / "pendigits.npz"
     right = replace(known, downloads={f"{address}/p.tra": ""}, digest="")
-    with pytest.raises(UserError, match="other data than expected"):
+    with pytest.raises(UserError, match="does not hold the expected data"):
         datasets.fetch(replace(right, digest="another"), path)
     assert not path.exists()
     with pytest.raises(UserError, match="gave HTTPError"):

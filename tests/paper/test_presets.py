@@ -48,7 +48,7 @@ def text_of(**changes):
     ("text", "says"),
     [
         (text_of(n_colums="5"), "n_colums.*n_columns"),
-        (text_of(n_points='"many"'), "n_points.*wrong kind"),
+        (text_of(n_points='"many"'), "n_points.*wrong type"),
         (text_of(rank="0"), "at least 1"),
         (text_of(rank=""), "lacks rank"),
         (text_of(residual_shapes='["diagonal"]'), "diagonal"),

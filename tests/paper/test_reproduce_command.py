@@ -41,7 +41,7 @@ def test_again_and_as_a_report_alone_it_makes_no_records_and_the_same_files(comm
     folder, words, _ = made
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     (folder / "report.md").unlink()
-    assert "0 of 6 records were made now" in command(*words)[1]
+    assert "0 of 6 records were computed now" in command(*words)[1]
     found = json.loads(command(*words, "--report-only", "--json")[1])
     assert "decides none" in found["outcome"]
     assert before == {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
@@ -62,7 +62,7 @@ def test_records_can_be_made_without_a_report_up_to_a_time(command, tmp_path):
     words += ["--variants", "stated", "--out", tmp_path]
     status, out, _ = command(*words, "--records-only")
     assert status == 0
-    assert "--report-only makes the report of them" in out
+    assert "To write a report of them, use --report-only" in out
     assert not (tmp_path / "report.html").exists()
     status, _, _ = command(*words, "--report-only")
     assert status == 0

@@ -44,7 +44,7 @@ def test_a_run_goes_on_where_it_was_and_ends_with_the_same_bytes(tmp_path):
 def test_a_damaged_file_is_a_sentence(tmp_path, damage):
     runner.run(plan(), tmp_path, 1)
     only_file(tmp_path).write_bytes(damage)
-    with pytest.raises(UserError, match="is no file of records, or it is damaged"):
+    with pytest.raises(UserError, match="is not a file of records, or is damaged"):
         runner.run(plan(), tmp_path, 1)
 
 
@@ -150,7 +150,7 @@ def test_a_worker_that_is_killed_is_a_sentence(start):
     for worker in children_of(process.pid):
         os.kill(worker, signal.SIGKILL)
     _, said = process.communicate(timeout=60)
-    assert "UserError: A worker process was ended from outside" in said
+    assert "UserError: A worker process was killed" in said
 
 
 def children_of(parent):

@@ -88,7 +88,7 @@ FAULTS = {
     "Ctrl-C": (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
     "NaN": (GAPS, ValueError, "X contains NaN, first at row 600, column 0"),
 }
-EARLY = {"an early end": (None, ValueError, "X ended after 600 rows, but out has 1000: the rest")}
+EARLY = {"an early end": (None, ValueError, "X ended after 600 rows, but out has 1000: the other")}
 
 
 @makes
@@ -143,7 +143,7 @@ def test_an_out_that_does_not_fit_is_named_and_left_alone(fitted, make, message,
 
 
 def test_out_has_room_for_all_rows_and_may_not_lie_in_the_memory_of_x(fitted):
-    with pytest.raises(ValueError, match="out has 500 rows, but there are more rows of X"):
+    with pytest.raises(ValueError, match="out has 500 rows, but X has more rows"):
         fitted.transform(blocks_of(points()), out=np.zeros((500, 20), dtype=np.float32))
     X = points(d=20)
     with pytest.raises(ValueError, match="out shares memory with X"):

@@ -129,7 +129,7 @@ class Foreign:
 def test_rows_that_cannot_be_read_get_a_sentence(tmp_path):
     blocks = make_stream(iter([points(30), np.ones(3)]))
     for call, says in {
-        lambda: scan_rows(iter([points(30)])): "an iterator, which gives each row once",
+        lambda: scan_rows(iter([points(30)])): "an iterator, which yields each row once",
         lambda: make_stream(iter([])): "X is an iterator that gave no block of rows",
         lambda: list(blocks.pieces(5)): r"A block of X has shape \(3,\)",
         lambda: scan_rows(hdf5(points(30) * 1j, tmp_path)): "Complex data not supported",

@@ -100,7 +100,7 @@ def orders(n=200):
 @pytest.mark.filterwarnings("ignore:Column 'order' has a whole number")
 def test_numbers_of_rows_are_left_out_unless_asked_for():
     frame = orders()
-    with pytest.warns(UserWarning, match="'order' has a whole number of its own in each row"):
+    with pytest.warns(UserWarning, match="'order' has a different whole number in each row"):
         schema = Schema.of(frame, ids="drop")
     assert [column.used for column in schema.columns] == [False, True, True]
     assert "id: order" in schema.describe()

@@ -208,7 +208,7 @@ def test_categories_of_large_files_have_means_of_the_target(tmp_path, command):
 
 def test_a_column_number_out_of_range_in_a_libsvm_file_is_a_sentence(tmp_path):
     (tmp_path / "t.libsvm").write_text("1 1000000000000:2\n")
-    with pytest.raises(NoTableError, match="is no LIBSVM file of numbers"):
+    with pytest.raises(NoTableError, match="is not a LIBSVM file of numbers"):
         open_table(tmp_path / "t.libsvm")
 
 
@@ -237,7 +237,7 @@ def test_a_row_without_end_is_a_sentence(tmp_path):
 def test_of_many_names_the_first_are_known(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(",".join(f"a{i}" for i in range(3000)) + "\n" + "1," * 2999 + "1\n")
-    with pytest.raises(ValueError, match=r"Known are .*a99, … \(3,000 in all\)\.") as found:
+    with pytest.raises(ValueError, match=r"Choose one of .*a99, … \(3,000 in all\)\.") as found:
         raise ValueError(unknown("column", "", open_table(path).names))
     assert len(str(found.value)) < 800
 

@@ -103,7 +103,7 @@ def test_marks_of_gaps_among_numbers_are_gaps(mark, tmp_path):
     assert table.column("x").null_count == 1
     assert table.column("x")[900].as_py() is None
     assert Schema.of(table).columns[0].gaps == 1
-    said = "taken as missing values" in " ".join(file.notes)
+    said = "read as missing values" in " ".join(file.notes)
     assert said == (mark.lower() in ("?", "-", "none", ".", "#div/0!"))
 
 
@@ -184,7 +184,7 @@ def test_dates_that_could_be_others_and_units_alone_stay_text(days):
 
 def test_a_column_of_dates_that_could_be_others_is_told_of_where_it_is_left_out():
     days = [f"{i % 12 + 1}/{i // 12 + 1}/2020" for i in range(60)]
-    with pytest.warns(UserWarning, match=r"'day' is text .* swapped are written 2020-01-31"):
+    with pytest.warns(UserWarning, match=r"'day' is text .* Write dates as 2020-01-31"):
         Schema.of(pa.table({"day": days, "x": range(60)}))
 
 
@@ -199,7 +199,7 @@ def test_a_column_without_values_is_left_out_and_told_of():
 def test_a_column_of_other_categories_than_in_fitting_is_told_of():
     schema = Schema.of(pa.table({"express": ["yes", "no"] * 10, "size": np.arange(20.0)}))
     later = pa.table({"express": [True, False] * 10, "size": np.arange(20.0)})
-    with pytest.warns(UserWarning, match="'express' has no value that was there in fitting"):
+    with pytest.warns(UserWarning, match="'express' has none of the values of the fit"):
         schema.read(later)
     schema.read(later.slice(0, 9))  # a few may be new ones
 
@@ -270,17 +270,17 @@ def test_a_word_among_numbers_does_no_harm_where_the_column_is_left_out(tmp_path
     ("name", "content", "sentence"),
     [
         ("no.csv", None, "There is no file"),
-        ("t.doc", b"x", "a form that is not known"),
-        ("t.npy", b"nonsense", "no .npy file of numbers"),
-        ("t.parquet", b"nonsense", "no Parquet file"),
-        ("t.feather", b"nonsense", "no Feather file"),
+        ("t.doc", b"x", "The format of"),
+        ("t.npy", b"nonsense", "not a .npy file of numbers"),
+        ("t.parquet", b"nonsense", "not a Parquet file"),
+        ("t.feather", b"nonsense", "not a Feather file"),
         ("t.jsonl", b"nonsense", "JSON objects"),
         ("t.json", b"[1, 2]", "JSON objects, one in each line or in a list: 1 is none"),
         ("t.jsonl", b'{"a": 1}\n[2]\n', r"JSON objects, .*: \[2\] is none"),
         ("t.xlsx", b"nonsense", "no Excel file"),
         ("t.xlsx", b"PK\x05\x06" + bytes(18), "no Excel file"),  # an empty archive
         ("t.libsvm", b"a b c", "LIBSVM"),
-        ("t.csv.gz", gzip.compress(PLAIN.encode(), mtime=0)[:30], "cut off or damaged"),
+        ("t.csv.gz", gzip.compress(PLAIN.encode(), mtime=0)[:30], "truncated or damaged"),
     ],
 )
 def test_what_is_no_table_is_a_sentence(name, content, sentence, tmp_path):
@@ -409,7 +409,7 @@ def test_tables_beside_parquet_files_are_said_to_be_unread(tmp_path):
     (tmp_path / "t.csv").write_text("a\n3\n4\n")
     file = open_table(tmp_path)
     assert file.n == 2
-    assert file.notes == [f"Only the Parquet files of {tmp_path} are read, and not t.csv."]
+    assert file.notes == [f"Only the Parquet files of {tmp_path} are read, not t.csv."]
 
 
 @pytest.mark.parametrize("what", PARTS)

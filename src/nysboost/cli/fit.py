@@ -386,7 +386,7 @@ def hints_to_hold_out(schema: Schema, options: Namespace) -> list[str]:
     is_chosen = options.cv != "random" or options.groups is not None
     if options.target is None or is_chosen or not schema.notes:
         return []
-    advice = "--cv time holds out the last rows, --groups COLUMN all rows of one value together."
+    advice = "Use --cv time to hold out the last rows, or --groups COLUMN to hold out whole groups."
     return [*schema.notes, advice]
 
 

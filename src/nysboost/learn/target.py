@@ -32,7 +32,7 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
     kernel = require_points(gram).kernel
     if not isinstance(kernel, Mapped):
         raise ValueError(
-            f"The method 'target' finds a metric, which {kernel} does not have: take a "
+            f"The method 'target' learns a metric, but {kernel} cannot have one: choose a "
             "Gaussian, Laplacian or Matérn kernel."
         )
     Y = indicators(y, gram.n)

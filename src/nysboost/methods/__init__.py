@@ -1,5 +1,5 @@
-"""Other methods of the field: each chooses landmarks, or fits a map on them, in its own way.
+"""Other published methods, which choose landmarks or fit a map on them.
 
-Most are functions ``(gram, c, rng)`` that return c landmarks, or a feature map on them, to which
-`catalogue` gives names.
+Most are functions ``(gram, c, rng)`` that return c landmarks, or a feature map. `catalogue` gives
+them names.
 """

@@ -1,6 +1,6 @@
-"""Adaptive sampling, in rounds, and the best cores, which all entries of G give.
+"""Adaptive sampling in rounds, and the best cores, which need all entries of G.
 
-In each round but the first column j is drawn with a probability proportional to ‖e_j‖², the
+In each round after the first, column j is drawn with a probability proportional to ‖e_j‖², the
 squared norm of its residual:
 
 - *exact* (Deshpande, Rademacher, Vempala and Wang 2006): E = G − Q Qᵀ G, with Q an orthonormal
@@ -139,7 +139,7 @@ def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
 
 
 def equal_parts(c: int, rounds: int) -> list[int]:
-    """Split c columns into at most this many rounds of nearly equal size, none empty."""
+    """Split c columns into at most this many non-empty rounds of nearly equal size."""
     n_parts = min(c, rounds)
     size, rest = divmod(c, n_parts)
     larger = [size + 1] * rest
@@ -164,9 +164,9 @@ def spectral_shift(gram: Gram, c: int, rng: Generator) -> InSample:
 
         δ = (tr G − tr QᵀGQ) / (n − rank C̄),    C̄ Ū C̄ᵀ = Q (QᵀGQ − δI) Qᵀ.
 
-    The first shift δ̄, the mean of the tail of the spectrum, comes from the space spanned by
-    P and G P where the paper takes a randomised singular value decomposition: the same
-    columns serve twice, and G = low rank + δI is recovered exactly.
+    The first shift δ̄, the mean of the tail of the spectrum, comes from the space spanned by P and
+    G P, not from a randomised singular value decomposition as in the paper. So the same columns are
+    used twice, and G = low rank + δI is recovered exactly.
     """
     # C = G P, and P
     columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)

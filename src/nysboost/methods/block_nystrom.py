@@ -18,9 +18,9 @@ from nysboost.methods.leverage import normalise, recursive_scores
 def block_nystrom(gram: Gram, q: int, m: int, rng: Generator) -> Mixture:
     """Return K̂ = (1/q) Σ_b C_b W_b⁺ C_bᵀ over q blocks of m columns each.
 
-    Every block is drawn by ridge leverage scores, independently of the others, so that a column
-    may be in several. Inverting q small W costs q m³ in place of (q m)³. The scores take about
-    2 n m kernel values.
+    Every block is drawn independently by ridge leverage scores, so a column may be in several
+    blocks. Inverting q small W costs q m³ instead of (q m)³. The scores take about 2 n m kernel
+    values.
     """
     rows, scores = recursive_scores(gram, m, rng)
     probabilities = normalise(scores)

@@ -1,4 +1,4 @@
-"""Cluster centres as landmarks: k-means, weighed by the clusters' sizes, and a basis in each."""
+"""Cluster centres as landmarks: plain, weighted by cluster size, or with a basis per cluster."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def density_weighted(gram: Gram, c: int, rng: Generator, rank: int | None = None
 
 @dataclass(frozen=True, eq=False)
 class Clustered(Kernel):
-    """k(x, z) where z belongs to the cluster of x, and zero elsewhere.
+    """k(x, z) if z belongs to the cluster of x, else zero.
 
-    A point belongs to the nearest of `centres`, shape (s, d); `sizes` counts each one's landmarks.
+    A point belongs to the nearest of `centres`, shape (s, d). `sizes` counts the landmarks of each.
     """
 
     kernel: Kernel
@@ -98,10 +98,10 @@ class Clustered(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class ClusteredEvaluator:
-    """x ↦ k(x, Z) for landmarks Z that stand cluster after cluster.
+    """x ↦ k(x, Z) for landmarks Z ordered by cluster.
 
-    `parts` has the landmarks of each cluster, and `evaluators` x ↦ k(x, z) for those of each
-    cluster that has any.
+    `parts` holds the landmarks of each cluster, and `evaluators` their x ↦ k(x, z), for clusters
+    with landmarks.
     """
 
     kernel: Clustered
@@ -178,7 +178,7 @@ def meka(gram: Gram, c: int, rng: Generator) -> FeatureMap:
 
 
 def _share_landmarks(c: int, sizes: list[int]) -> list[int]:
-    """Split c landmarks evenly between clusters, none getting more than it has rows."""
+    """Split c landmarks evenly between clusters, with at most as many as a cluster has rows."""
     shares = [0] * len(sizes)
     left = min(c, sum(sizes))
     while left > 0:

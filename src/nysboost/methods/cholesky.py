@@ -1,4 +1,4 @@
-"""Columns as pivots of a partial Cholesky factorisation: greedy, random, or the best of a few."""
+"""Columns as pivots of a partial Cholesky factorisation: greedy, random, or best of a few."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class PartialFactor:
         return G - left @ right.T
 
     def squared_norms(self, cols: Indices) -> Floats:
-        """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal's."""
+        """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal entry."""
         right = self.at(cols).T
         coefficients = self._coefficients(right)
         scale = float(self.diag.max())
@@ -106,7 +106,7 @@ class PartialFactor:
         return self.gram.rows.fold(task, operator.add, *known)
 
     def append(self, pivots: Indices) -> None:
-        """Extend L by these pivots, which must be independent of those before."""
+        """Extend L by these pivots, which must be independent of the earlier ones."""
         # the rows of L that belong to the new pivots: L Lᵀ = W
         below = self.at(pivots)
         W = self.gram.host_block(pivots, pivots)
@@ -118,7 +118,7 @@ class PartialFactor:
         self.pivots = np.append(self.pivots, pivots)
 
     def update(self) -> None:
-        """Bring the residual's diagonal up to date, and F where it is kept."""
+        """Update the residual's diagonal, and F if it is kept."""
         # L⁻ᵀ of the pivots since the last update, and what earlier columns explain of theirs
         old = self.updated
         below = self.lower[old:, :old]
@@ -140,13 +140,13 @@ class PartialFactor:
         self.updated = self.rank
 
     def _kept(self, width: int) -> tuple[Floats, ...]:
-        """Return so many columns of F, as a table of a pass, where F is kept."""
+        """Return the first columns of F as a table for a pass, if F is kept."""
         if not self.is_kept:
             return ()
         return (self.F[:, :width],)
 
     def _coefficients(self, right: Floats) -> Floats:
-        """Return A with F · right = F A or, where F is not kept, = k(X, pivots) A."""
+        """Return A with F · right = F A or, if F is not kept, = k(X, pivots) A."""
         if self.is_kept or self.updated == 0:
             return right
 
@@ -163,7 +163,7 @@ class PartialFactor:
         shared: Shared,
         cols: Indices,
     ) -> FeaturePass:
-        """Return the pass over G[:, cols], behind the pivots' columns where F is not kept."""
+        """Return the pass over G[:, cols], preceded by the pivots' columns if F is not kept."""
         gram = self.gram
         if not self.is_kept:
             before = self.pivots[: self.updated]
@@ -182,8 +182,8 @@ class PartialFactor:
 def greedy(gram: Gram, c: int, rng: Generator) -> Indices:  # noqa: ARG001
     """Choose the largest residual diagonal up to c times, until it vanishes: pivoted Cholesky.
 
-    A residual diagonal only falls, so that a few rows alone tell the next pivots, as long as the
-    largest of them is above what the others had at the last pass.
+    The residual's diagonal can only decrease. So a few rows determine the next pivots, while their
+    largest entry is above the entries of the others at the last pass.
     """
     factor = PartialFactor(gram, c)
     while not factor.complete:
@@ -235,7 +235,8 @@ def rpcholesky(gram: Gram, c: int, rng: Generator) -> Indices:
     """Return c pivots, each drawn in proportion to the residual diagonal, by rejection sampling.
 
     Accelerated randomly pivoted Cholesky (Epperly, Tropp and Webber 2024): columns are proposed by
-    the diagonal of the last pass and accepted by that of now. Fewer come back if it vanishes.
+    the diagonal of the last pass, and accepted by the current one. If the diagonal vanishes, fewer
+    pivots are returned.
     """
     factor = PartialFactor(gram, c)
     rate = 1.0  # share of proposals that are accepted
@@ -254,7 +255,7 @@ def rpcholesky(gram: Gram, c: int, rng: Generator) -> Indices:
 
 
 def _is_outdated(factor: PartialFactor, rank: int, rate: float) -> bool:
-    """Whether a pass costs less than the proposals that it saves, of which `rate` are accepted.
+    """Whether a pass costs less than the proposals that it saves, if a share `rate` is accepted.
 
     Costs are counted in multiplications: c² for a proposal, and d for each of its c kernel values.
     """
@@ -273,7 +274,7 @@ def _is_outdated(factor: PartialFactor, rank: int, rate: float) -> bool:
 
 
 def _propose(factor: PartialFactor, rate: float, rng: Generator) -> Indices:
-    """Draw twice as many proposals as the missing pivots need, in so far as memory allows."""
+    """Draw twice as many proposals as the missing pivots need, as far as memory allows."""
     n = factor.gram.n
     c = factor.c
     missing = c - factor.rank
@@ -298,7 +299,7 @@ def _propose(factor: PartialFactor, rate: float, rng: Generator) -> Indices:
 def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[Indices, float]:
     """Return the proposals accepted one after the other, and the share accepted in the end.
 
-    It ends at the c-th pivot, where a pass is worth its cost, or where all proposals are rounding.
+    It ends at the c-th pivot, when a pass is worth its cost, or when all proposals are rounding.
     """
     rows, places = np.unique(proposed, return_inverse=True)
     gram = factor.gram.restrict(rows)
@@ -349,14 +350,14 @@ def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[I
 
 
 def _share_accepted(diagonal: Floats, drawn_by: Floats, floor: float) -> float:
-    """Return the mean probability with which proposals are accepted, 0 of those below a floor."""
+    """Return the mean probability that proposals are accepted, which is 0 below a floor."""
     chances = diagonal / drawn_by
     total = chances[diagonal > floor].sum()
     return float(total) / len(chances)
 
 
 def _cholesky(block: Floats) -> Floats:
-    """Return the factor L of a block that is symmetric but for rounding."""
+    """Return the factor L of a block that is symmetric up to rounding."""
     symmetric = (block + block.T) / 2
     lower = np.linalg.cholesky(symmetric)
     return np.asarray(lower, dtype=np.float64)
@@ -372,7 +373,7 @@ def _divide(values: Floats, lower: Floats) -> Floats:
 
 
 def _residual_rows(coefficients: Floats, values: Array, *kept: Floats) -> Floats:
-    """Return rows of G[:, cols] − F F[cols]ᵀ, whose second term the coefficients give.
+    """Return rows of G[:, cols] − F F[cols]ᵀ, with the second term computed from coefficients.
 
     `values` are rows of G[:, cols], behind k(X, pivots) where F is not `kept`.
     """
@@ -398,7 +399,7 @@ def _squares(shared: tuple[Floats, float], values: Array, *kept: Floats) -> Floa
 
 
 def _subtract_columns(shared: tuple[Floats, Floats], values: Array, *kept: Floats) -> Floats:
-    """Return what new columns of F take off the diagonal; write them where F is kept."""
+    """Return the decrease of the diagonal by new columns of F; store them if F is kept."""
     coefficients, inverse = shared
     residual = _residual_rows(coefficients, values, *kept)
     new = residual @ inverse

@@ -1,8 +1,8 @@
-"""CUR: columns, rows, and a small matrix between them, drawn apart from each other.
+"""CUR: columns and rows, drawn separately, and a small matrix between them.
 
-A kernel matrix is symmetric, and C U R with its own rows I and columns J is not. So K̂ is its
-symmetric part ½ (C U R + (C U R)ᵀ), which is at least as near to G, and has the common form
-k(X, Z) M k(Z, Y) with landmarks Z = J ∪ I and M = ½ [[0, U], [Uᵀ, 0]].
+A kernel matrix is symmetric, but C U R with different rows I and columns J is not. So K̂ is its
+symmetric part ½ (C U R + (C U R)ᵀ), which is at least as near to G. It has the common form k(X, Z)
+M k(Z, Y) with landmarks Z = J ∪ I and M = ½ [[0, U], [Uᵀ, 0]].
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
 
 @dataclass(frozen=True)
 class CUR:
-    """Half of the c columns as columns J, half as rows I, and U between them.
+    """CUR with half of the c columns as columns J, and half as rows I.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class CUR:
 
 
 def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
-    """Return U = C⁺ G R⁺, the best for these columns and rows, from all of G."""
+    """Return U = C⁺ G R⁺, the best U for these columns and rows, from all of G."""
     # C⁺ = T Qᵀ and, with Rᵀ in place of C, R⁺ = V Sᵀ
     everything = slice(None)
     C = gram.cross(everything, columns)
@@ -101,7 +101,7 @@ def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
 
 
 def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
-    """Return U = G[I, J]⁺ without its small singular values, or those that are rounding."""
+    """Return U = G[I, J]⁺ without small singular values, or without rounding errors."""
     crossing = gram.cross(rows.columns, columns)
     xp = namespace(crossing)
     exact = xp.astype(crossing, xp.float64)
@@ -126,11 +126,11 @@ def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Arra
 
 
 def robust_cur(gram: Gram, c: int, rng: Generator) -> InSample:
-    """Return the low-rank part L = F Fᵀ of G = L + S, and which entries are the sparse S.
+    """Return the low-rank part L = F Fᵀ of G = L + S, and the entries of the sparse S.
 
     Iterated robust CUR (Cai, Hamm, Huang, Li and Wang 2021, Algorithm 1) of a symmetric matrix. In
-    each round entries of c fresh columns that differ from L by more than a threshold ζ are taken
-    from L, and the next L is C W_r⁺ Cᵀ. Then ζ falls.
+    each round, c new columns are drawn. Their entries that differ from L by more than a threshold ζ
+    are replaced by those of L, and the next L is C W_r⁺ Cᵀ. Then ζ is reduced.
     """
     everything = np.arange(gram.n)
     most = max(1, c // 3)  # eigenvalues that may stand out
@@ -169,7 +169,7 @@ def robust_cur(gram: Gram, c: int, rng: Generator) -> InSample:
 
 
 def _factorise_columns(C: Floats, J: Indices, most: int, floor: float) -> Floats:
-    """Return F with F Fᵀ = C W_r⁺ Cᵀ, W = C[J], r the eigenvalues above a floor, or the most."""
+    """Return F with F Fᵀ = C W_r⁺ Cᵀ and W = C[J], for at most `most` eigenvalues above a floor."""
     W = C[J]
     symmetric = (W + W.T) / 2
     eigenvalues, U = np.linalg.eigh(symmetric)
@@ -197,7 +197,7 @@ def _relative_norm(rest: Floats, C: Floats) -> float:
 
 
 def _find_wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:
-    """Return G − F Fᵀ where it is above the threshold, as a sparse array."""
+    """Return the entries of G − F Fᵀ above the threshold, as a sparse array."""
     parts = []
     start = 0
     for strip in strips(gram):

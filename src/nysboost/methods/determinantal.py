@@ -1,4 +1,4 @@
-"""Columns drawn by a determinantal point process: sets whose columns differ are likelier."""
+"""Columns drawn by a determinantal point process, which prefers sets of different columns."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def spread_columns(gram: Gram, c: int, rng: Generator) -> Indices:
 
 
 def swap_chain(gram: Gram, start: Indices, steps: int, rng: Generator) -> Indices:
-    """Return the chain's state after so many proposals, from distinct columns.
+    """Return the state of the chain after all proposals, starting from distinct columns.
 
     A multiple of the identity, √eps of the mean diagonal, keeps determinants away from zero.
     """
@@ -79,7 +79,7 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: Generator) -> Indice
 
 
 def _swaps(K: Floats, start: Indices, proposed: Indices, rng: Generator) -> Indices:
-    """Propose to exchange a random place of the state for each of `proposed`, one by one."""
+    """Propose to replace a random element of the state by each of `proposed`, one by one."""
     # the state, and A = K[inside, inside]⁻¹
     inside = start.copy()
     block = K[np.ix_(inside, inside)]
@@ -106,9 +106,9 @@ def _swaps(K: Floats, start: Indices, proposed: Indices, rng: Generator) -> Indi
 
 
 def _exchange(A: Floats, s: int, b: Floats, corner: float) -> Floats:
-    """Return the inverse of a matrix whose inverse was A, with row and column s exchanged.
+    """Return the inverse of a matrix with row and column s replaced; A is the old inverse.
 
-    The row's entry at s is `corner`, the others are those of `b`.
+    The new row has `corner` at s, and otherwise the entries of `b`.
     """
     # without row and column s
     product = np.outer(A[:, s], A[s])

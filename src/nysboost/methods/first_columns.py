@@ -1,4 +1,4 @@
-"""How the m columns of boosting's first learner are drawn, where it is not uniformly."""
+"""Non-uniform choices of the m columns of boosting's first learner."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nysboost.numerics.arrays import Indices, to_host
 
 
 def by_pivots(gram: Gram, m: int, rng: Generator) -> Indices:
-    """Return the m pivots of "rpcholesky"; where the residual vanishes, the rest are uniform."""
+    """Return the m pivots of "rpcholesky"; if the residual vanishes, the rest are uniform."""
     pivots = rpcholesky(gram, m, rng)
     return _filled(pivots, gram.n, m, rng)
 
 
 def nearest_to_centres(gram: Gram, m: int, rng: Generator) -> Indices:
-    """Return the rows nearest to the m centres of "kmeans"; one that serves two counts once."""
+    """Return the distinct rows nearest to the m centres of "kmeans"."""
     centres, rows, _ = cluster_rows(gram, m, rng)
     points = gram.rows.take(rows)
     squared = to_host(squared_distances(points, centres.Z))
@@ -29,7 +29,7 @@ def nearest_to_centres(gram: Gram, m: int, rng: Generator) -> Indices:
 
 
 def _filled(columns: Indices, n: int, m: int, rng: Generator) -> Indices:
-    """Return these columns and, where they are fewer than m, uniform ones among the others."""
+    """Return these columns and, if there are fewer than m, uniform ones among the others."""
     everything = np.arange(n)
     others = np.setdiff1d(everything, columns)
     missing = m - len(columns)

@@ -1,9 +1,9 @@
 """Random features: plane waves instead of landmarks, for kernels of the difference x − y.
 
 Such a kernel is a mean of plane waves, k(x, y) = E cos⟨ω, x − y⟩ (Bochner), so that D
-frequencies give the features D^(−½) [cos⟨ω_i, x⟩, sin⟨ω_i, x⟩]. The methods differ in the D
-standard normal points of which the frequencies are made: independent, orthogonal to each other,
-or evenly spread. None is biased, and none looks at a row of the data.
+frequencies give the features D^(−½) [cos⟨ω_i, x⟩, sin⟨ω_i, x⟩]. The frequencies are computed from D
+standard normal points. The methods differ in these points: independent, orthogonal to each other,
+or evenly spread. None of them is biased, and none uses the data.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from nysboost.kernels.distances import inner_products
 from nysboost.numerics.arrays import Array, Floats, like, namespace, take
 
 DrawPoints: TypeAlias = Callable[[int, int, Generator], tuple[Floats, Floats]]
-"""(D, d, rng) ↦ D standard normal points of d coordinates, and D uniform numbers."""
+"""(D, d, rng) ↦ D standard normal points with d coordinates, and D uniform numbers."""
 
 
 @dataclass(frozen=True)
 class Waves(Kernel):
-    """[cos⟨x, ω⟩, sin⟨x, ω⟩], with the frequencies given twice, once for each half."""
+    """[cos⟨x, ω⟩, sin⟨x, ω⟩], with the frequencies repeated for both halves."""
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the waves' values, shape (n, 2D)."""
@@ -45,7 +45,7 @@ class Waves(Kernel):
 
 @dataclass(frozen=True)
 class RandomFeatures:
-    """c random features, in pairs, made of `points`."""
+    """c random features in pairs, computed from `points`."""
 
     points: DrawPoints
 
@@ -75,7 +75,7 @@ def independent(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
 
 
 def orthogonal(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
-    """Return points of which each d in turn are orthogonal (Yu et al. 2016): a smaller variance."""
+    """Return points in orthogonal groups of d, which reduces the variance (Yu et al. 2016)."""
     # directions: rotations, as many as it takes
     rotations = []
     count = -(-size // d)
@@ -95,7 +95,7 @@ def orthogonal(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
 
 
 def evenly_spread(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
-    """Return points of a scrambled Sobol sequence, evenly spread (Avron et al. 2016)."""
+    """Return evenly spread points, from a scrambled Sobol sequence (Avron et al. 2016)."""
     # the sequence has 2^k points
     sobol = qmc.Sobol(d + 1, rng=rng)
     exponent = (size - 1).bit_length()

@@ -1,4 +1,4 @@
-"""An approximation of G on its own rows alone: F S Fᵀ + δI, with F in memory."""
+"""An approximation of G on its own rows only: F S Fᵀ + δI, with F in memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from nysboost.numerics.arrays import Array, Floats, like, namespace
 class InSample(Approximation):
     """K̂ = F S Fᵀ + δI on the n rows of the data, with no features for any other row.
 
-    `F` has shape (n, r), `signs` (r,) are the diagonal of S, +1 or −1, `shift` is δ. `corrupted`
-    are entries of G that the approximation leaves out, a sparse array (n, n) of G − K̂ there.
+    F has shape (n, r), `signs` (r,) is the diagonal of S, +1 or −1, and `shift` is δ. `corrupted`
+    holds the entries of G that the approximation leaves out, as a sparse array (n, n) of G − K̂.
 
     Examples
     --------
@@ -65,20 +65,19 @@ class InSample(Approximation):
 
     @property
     def landmarks(self) -> Landmarks:
-        """None at all."""
+        """None: there are no landmarks."""
         no_columns = np.arange(0)
         return Landmarks(no_columns, None)
 
     def feature_map(self, row_cap: int | None = None) -> NoReturn:  # noqa: ARG002
-        """Raise: there is none."""
+        """Raise, because there is no feature map."""
         raise ValueError(
-            "This approximation is one of the matrix on its own rows and has no features for "
-            "others. Use it for products, eigenpairs and systems, or take a method with features, "
-            'such as "joint" or "modified".'
+            "This approximation has no features for new rows. Use it for products, eigenpairs and "
+            'linear systems, or choose a method with features, such as "joint" or "modified".'
         )
 
     def _residual(self, other: Gram | None) -> Residual:
-        """Return G − K̂; on other rows there is none."""
+        """Return G − K̂; raise for other rows."""
         if other is not None:
             self.feature_map()
         return super()._residual(None)

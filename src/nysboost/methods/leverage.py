@@ -26,7 +26,7 @@ from nysboost.rows.rows import ArrayRows
 
 @dataclass(frozen=True, eq=False)
 class WeightedSample:
-    """Rows that stand for all, K ≈ K S Sᵀ K: `rows` (s,), and `weights` (s,), the entries of S."""
+    """A weighted sample, K ≈ K S Sᵀ K: `rows` (s,), and `weights` (s,), the entries of S."""
 
     rows: Indices
     weights: Floats
@@ -46,18 +46,18 @@ def rls(gram: Gram, c: int, rng: Generator) -> Indices:
 
 
 def normalise(scores: Floats) -> Floats:
-    """Return probabilities in proportion to scores, none of them 0."""
+    """Return positive probabilities in proportion to scores."""
     smallest = np.finfo(np.float64).tiny
     positive = np.maximum(scores, smallest)
     return np.asarray(positive / positive.sum())
 
 
 def recursive_scores(gram: Gram, c: int, rng: Generator) -> tuple[Indices, Floats]:
-    """Return all rows in random order, and a ridge leverage score for each, to draw c columns by.
+    """Return all rows in random order, with ridge leverage scores for drawing c columns.
 
-    Rows are halved until they are few. Then, level by level, the scores of twice as many rows come
-    from a weighted sample of the level before. The ridge λ is the spectrum's tail beyond rank k,
-    divided by k, with 4 k log c about c. About 2 n c kernel values are evaluated.
+    The rows are halved until few are left. Then, level by level, a weighted sample of the previous
+    level gives the scores of twice as many rows. The ridge λ is the tail of the spectrum beyond
+    rank k, divided by k, where 4 k log c is about c. This takes about 2 n c kernel values.
     """
     # k, of which each direction takes 4 log c columns
     oversampling = np.log(c + 2)
@@ -94,7 +94,7 @@ def recursive_scores(gram: Gram, c: int, rng: Generator) -> tuple[Indices, Float
 
 
 def _draw_by_probabilities(rows: Indices, probabilities: Floats, rng: Generator) -> WeightedSample:
-    """Take each row with its own probability p and the weight 1/√p; the likeliest if none is."""
+    """Take each row with its probability p and weight 1/√p; if none, take the likeliest."""
     uniform = rng.uniform(size=len(rows))
     chosen = np.flatnonzero(uniform < probabilities)
     if len(chosen) == 0:
@@ -105,10 +105,10 @@ def _draw_by_probabilities(rows: Indices, probabilities: Floats, rng: Generator)
 
 
 def bless(gram: Gram, c: int, rng: Generator) -> Indices:
-    """Sample c distinct columns by leverage scores along a path of falling ridges.
+    """Sample c distinct columns by leverage scores along a path of decreasing ridges.
 
     Rudi, Calandriello, Carratino and Rosasco (2018), Algorithm 1: the ridge starts at n times the
-    largest k(x, x) and is halved until five columns for each effective dimension are c.
+    largest k(x, x), and is halved until c is five times the effective dimension.
     """
     n = gram.n
     diag = gram.host_diag()
@@ -197,12 +197,12 @@ def _weighted_within(gram: Gram, landmarks: Landmarks, sample: WeightedSample) -
 
 
 def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
-    """Draw each column by leverage scores, which each column drawn updates.
+    """Draw columns by leverage scores, which are updated after each column.
 
     Cortinovis and Kressner (2024), "Adaptive randomized pivoting for column subset selection,
     DEIM, and low-rank approximation". Let V (n×c) have orthonormal columns. Column j is drawn with
-    a probability proportional to ‖v_j‖², then its direction is taken out of all rows of V. For
-    the c leading eigenvectors V of G this gives a Nyström approximation with
+    a probability proportional to ‖v_j‖², and then its direction is projected out of all rows of V.
+    For the c leading eigenvectors V of G this gives a Nyström approximation with
 
         E tr(G − K̂) ≤ (c + 1) Σ_{i > c} λ_i,    E ‖G − C C⁺ G‖² ≤ (c + 1) Σ_{i > c} λ_i².
 

@@ -1,35 +1,37 @@
-"""The tuned numbers of the methods, and those that their papers give."""
+"""The tuned numbers of the methods, and the numbers given in their papers."""
 
 from __future__ import annotations
 
 # Memory
 
 BLOCK_BYTES = 2**26
-"""What is held of G, or of a residual, at a time, where a quarter of the budget allows it."""
+"""Bytes of G, or of a residual, in memory at a time, if a quarter of the budget allows it."""
 
 # Adaptive sampling
 
 ROUNDS = 5
-"""As many as the cost allows: on Pendigits ten rounds gave the same error as five, to 2 %."""
+"""Number of rounds: on Pendigits, ten rounds gave the same error as five, to 2 %."""
 
 # Cluster centres
 
 KMEANS_ROWS = 2**16
-"""k-means sees all rows up to this many and a uniform sample of this many beyond it."""
+"""k-means uses at most this many rows; with more, it uses a uniform sample."""
 
 CLUSTERS = 5
 """Clusters of MEKA, as in most of its paper's experiments."""
 
 LINK_ROWS = 4
-"""Rows on which MEKA's links are fitted, for each landmark. The paper has two; four vary less."""
+"""Rows per landmark on which MEKA's links are fitted. The paper has two; with four, the error
+varies less."""
 
 # Pivoted Cholesky
 
 BATCH = 64
-"""Rows, or proposals, among which pivots are chosen at a time: time, not error."""
+"""Rows, or proposals, among which pivots are chosen at a time. It affects the time, not the
+error."""
 
 SMALL_PRODUCTS = 4
-"""Time of a multiplication in the small products of proposals, over one in a pass."""
+"""Time of a multiplication in the small products of proposals, relative to one in a pass."""
 
 CANDIDATES = 59
 """The best of 59 is, with a probability of 95 %, among the best 5 % (Smola and Schölkopf)."""
@@ -37,13 +39,14 @@ CANDIDATES = 59
 # Nuclear scores
 
 SCORED_ROWS = 4
-"""Rows of the sample of nuclear scores for each column chosen, at least."""
+"""Fewest rows of the sample for nuclear scores per chosen column."""
 
 FALLEN = 1e-6
-"""The norms of the residual's columns are computed anew where their sum has fallen by so much."""
+"""The norms of the residual's columns are recomputed when their sum has fallen by this factor."""
 
 OVERRATED = 1.01
-"""A nuclear score is corrected if it is so many times what its column shows: it is rounding."""
+"""A nuclear score is a rounding error, and corrected, if it exceeds the exact one by this
+factor."""
 
 # Leverage scores
 
@@ -57,21 +60,22 @@ FALL_OF_RIDGE = 2.0
 # Determinants
 
 STEPS_PER_COLUMN = 20
-"""Proposals for each column: on Pendigits the error no longer falls after about ten."""
+"""Proposals per column: on Pendigits, the error no longer falls after about ten."""
 
 PROPOSALS = 64
-"""Proposals whose kernel values are evaluated at once: time, not error."""
+"""Proposals whose kernel values are evaluated together. It affects the time, not the error."""
 
 SEED_ROWS = 2**13
-"""k-means++ looks at this many rows, drawn uniformly, where there are more."""
+"""k-means++ uses at most this many rows, drawn uniformly."""
 
 # Robust CUR
 
 FALL = 0.8
-"""How fast the threshold falls; 0.7 as in the paper's experiments failed at 20 % corruption."""
+"""Factor by which the threshold falls; 0.7, as in the paper's experiments, failed at 20 %
+corruption."""
 
 ABOVE_NOISE = 0.3
-"""Eigenvalues of W count from this multiple of threshold·√c on; 0.3 to 0.5 are alike."""
+"""Eigenvalues of W are used above this multiple of threshold·√c; 0.3 to 0.5 are equally good."""
 
 CONVERGED = 1e-4
-"""The loop ends when the entries that are not called wrong fit to this relative error."""
+"""The loop ends when the entries considered correct are fitted to this relative error."""

@@ -1,4 +1,4 @@
-"""Columns by nuclear scores: each one takes as much as possible off the trace of the residual.
+"""Columns by nuclear scores: each one reduces the trace of the residual as much as possible.
 
 Fornace and Lindsey (2024, arXiv:2407.01698). Let R be the residual, the Schur complement of the
 columns chosen so far. Column j lowers tr R, which is the nuclear norm of R, by its *nuclear score*
@@ -23,9 +23,9 @@ from nysboost.numerics.tolerances import EXHAUSTED
 def nuclear_scores(gram: Gram, c: int, rng: Generator, row_cap: int) -> Landmarks:
     """Choose the column of the largest nuclear score up to c times, until the residual vanishes.
 
-    All scores need all of G. Beyond `row_cap` rows, or four for each column, a uniform sample of so
-    many takes their place: its columns are the candidates, and norms are over its rows, so that the
-    cost does not grow with n. With s such rows s² kernel values are evaluated.
+    The scores need all of G. With more than `row_cap` rows, or four per column if that is more, a
+    uniform sample of this size is used instead: its columns are the candidates, and norms are over
+    its rows. So the cost does not grow with n: s sampled rows take s² kernel values.
     """
     size = max(row_cap, SCORED_ROWS * c)
     sample = take_sample(gram, size, rng)
@@ -42,8 +42,8 @@ def nuclear_scores(gram: Gram, c: int, rng: Generator, row_cap: int) -> Landmark
 class ScoredResidual:
     """R = G − F Fᵀ of the pivots so far, of at most c, with the squared norms of its columns.
 
-    `diag` is R's diagonal and `squares` are ‖r_j‖², shape (s,), both kept up to date; R itself is
-    not formed. `most` is the largest number of pivots.
+    `diag` is the diagonal of R, and `squares` holds ‖r_j‖², shape (s,). Both are kept up to date,
+    and R itself is not formed. `most` is the largest number of pivots.
     """
 
     def __init__(self, G: Floats, c: int, eps: float) -> None:
@@ -73,13 +73,13 @@ class ScoredResidual:
         return bool(self.diag.max() <= self.floor)
 
     def scores(self) -> Floats:
-        """Return the nuclear score of each column, 0 of those that are rounding."""
+        """Return the nuclear score of each column, 0 at the rounding level."""
         eligible = self.diag > self.floor
         divisors = np.where(eligible, self.diag, 1.0)
         return np.where(eligible, self.squares / divisors, 0.0)
 
     def eliminate_best(self) -> None:
-        """Make the column of the largest nuclear score the next pivot."""
+        """Make the column with the largest nuclear score the next pivot."""
         scores = self.scores()
         while True:
             j = int(np.argmax(scores))
@@ -92,7 +92,7 @@ class ScoredResidual:
         self._eliminate(j, column)
 
     def column(self, j: int) -> Floats:
-        """Return r_j / √R_jj, what the column would be in F."""
+        """Return r_j / √R_jj, the column that would be added to F."""
         explained = self.F @ self.F[j]
         r = self.G[:, j] - explained
         root = np.sqrt(self.diag[j])

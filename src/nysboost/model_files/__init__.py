@@ -68,7 +68,7 @@ def save(
     True
     """
     if not isinstance(model, Approximation | BaseEstimator):
-        msg = f"A model file has an approximation or an estimator of ours, but {model!r} was given."
+        msg = f"save needs an approximation or an estimator of NysBoost, but {model!r} was given."
         raise TypeError(msg)
 
     # keep only the number of training rows, unless the rows are asked for

@@ -1,8 +1,8 @@
-"""Model files: a zip of .npy arrays and one JSON description, whole or not there at all.
+"""Model files: a zip of .npy arrays and one JSON description, written completely or not at all.
 
-Nothing in a file is ever run: numbers, text and the names of known types are all that is
-read from it. Members are stored, not packed, so that no file unfolds into more memory than
-it has bytes. ``numpy.load`` shows the arrays, and any zip tool the description.
+Nothing in a file is ever run: only numbers, text and the names of known types are read. Members are
+stored uncompressed, so that no file takes more memory than it has bytes. ``numpy.load`` shows the
+arrays, and any zip tool shows the description.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HostArray: TypeAlias = NDArray[np.generic]
 """An array of NumPy, of any dtype."""
 
 Json: TypeAlias = Any
-"""What JSON may be: None, a number, text, a list or a dictionary."""
+"""A JSON value: None, a number, text, a list or a dictionary."""
 
 FORMAT = "nysboost model"
 FORMAT_VERSION = 2
@@ -37,7 +37,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every member: the same model gives 
 NPY_VERSION = (1, 0)
 
 DAMAGED = "The model file {!r} is cut off or damaged: fetch it again, or save the model once more."
-FOREIGN = "{!r} is no model file of NysBoost: nysboost.load reads what nysboost.save wrote."
+FOREIGN = "{!r} is not a model file of NysBoost: give a file that nysboost.save wrote."
 
 
 class ModelFileError(ValueError):
@@ -62,7 +62,7 @@ class ModelFileError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """What a model file holds: JSON that says what the arrays mean, and who wrote it."""
+    """The contents of a model file: arrays, and JSON that describes them."""
 
     model: Json
     arrays: Mapping[str, HostArray]
@@ -70,7 +70,7 @@ class Archive:
 
 
 def write_archive(path: Path, content: Archive) -> None:
-    """Write a model file; an old one stays until the new one is whole."""
+    """Write a model file; an old one stays until the new one is complete."""
     with (
         atomic_file(path, "The model") as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
@@ -96,7 +96,7 @@ def write_archive(path: Path, content: Archive) -> None:
 
 
 class _Summed:
-    """A file that takes what is written to it, and keeps its checksum."""
+    """A file that computes a checksum of what is written to it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -120,9 +120,10 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: HostArray) -> str:
 
 
 def read_archive(path: Path) -> Archive:
-    """Return what a model file holds.
+    """Return the contents of a model file.
 
-    Raises an OSError if there is no file, and a ModelFileError if it is damaged, foreign or newer.
+    Raises an OSError if there is no file, and a ModelFileError if it is damaged, not a model file,
+    or from another version.
     """
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {str(path)!r}.")
@@ -164,8 +165,8 @@ def _read(archive: zipfile.ZipFile, path: Path) -> Archive:
             cure = "upgrade with pip install --upgrade nysboost"
         raise ModelFileError(
             f"{str(path)!r} was written by NysBoost {body['library_version']} in version "
-            f"{body['format_version']} of the format, and this is NysBoost {__version__}, which "
-            f"reads version {FORMAT_VERSION}: {cure}."
+            f"{body['format_version']} of the format, but NysBoost {__version__} reads version "
+            f"{FORMAT_VERSION} only: {cure}."
         )
 
     # check that the content is what was written
@@ -178,7 +179,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> Archive:
 
 
 def _array(data: bytes, expected: str) -> HostArray:
-    """Return the array of a .npy member: what NumPy writes, and nothing that it would run."""
+    """Return the array of a .npy member, without running any code."""
     checksum = hashlib.sha256(data).hexdigest()
     _require(checksum == expected)
 

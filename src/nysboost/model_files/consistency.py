@@ -1,8 +1,8 @@
 """Parts of objects that must fit together, checked once, when a model file is read.
 
-A file with valid checksums may still come from a stranger. Whatever is used as an index must be in
-range, and arrays that meet in a product or a sum must have sizes that agree; otherwise a model
-would fail, or never end, when it is used.
+A file with valid checksums may still come from a stranger. All indices must be in range, and arrays
+in a product or a sum must have matching sizes; otherwise a model could fail, or run forever, when
+it is used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 def shape_of(array: Saved, axes: int) -> Shape:
-    """Return the shape of a part that must be an array with so many axes."""
+    """Return the shape of a part; raise unless it is an array with this number of axes."""
     require(is_array(array) or is_sparse(array), "an array and what is there instead")
     shape = tuple(array.shape)
     require(len(shape) == axes, "an array and its axes")
@@ -54,7 +54,7 @@ def require_shape(array: Saved, shape: Shape, what: str) -> None:
 
 
 def refuse_function(_kernel: CallableKernel) -> None:
-    """Refuse a kernel that is a user's function: a file holds no code."""
+    """Raise for a kernel that is a user's function, because a file holds no code."""
     raise ValueError("a function of the user's is in no model file")
 
 
@@ -74,7 +74,7 @@ def check_gram(gram: Gram) -> None:
 
 
 def check_landmarks(landmarks: Landmarks) -> None:
-    """Check that landmarks have indices (m,), or points (m, d), or as many of both."""
+    """Check that landmarks have indices (m,), points (m, d), or equally many of both."""
     indices = landmarks.indices
     points = landmarks.points
     require(indices is not None or points is not None, "landmarks without points")
@@ -121,7 +121,7 @@ def check_mixture(mixture: Mixture) -> None:
 
 
 def check_quantiles(quantiles: Quantiles) -> None:
-    """Check that every feature has as many heights as knots, two at least."""
+    """Check that every feature has as many heights as knots, at least two."""
     require(len(quantiles.knots) == len(quantiles.heights), "knots and heights")
 
     for knots, heights in zip(quantiles.knots, quantiles.heights, strict=True):
@@ -292,7 +292,7 @@ def check_codes(codes: Codes) -> None:
 
 
 def check_piecewise(codes: PiecewiseCodes) -> None:
-    """Check that every feature has rising edges, of which the first two at least differ."""
+    """Check that every feature has non-decreasing edges, and that the first two differ."""
     for edges in codes.edges:
         shape_of(edges, 1)
         require((np.diff(edges) > 0).all(), "edges of a feature")
@@ -309,11 +309,11 @@ LEARNED = {
     "schema_": Schema,
     "n_features_in_": int,
 }
-"""Types of what estimators learn and use without a look at it."""
+"""Types of learned attributes that estimators use without a check."""
 
 
 def check_learned(estimator: object) -> None:
-    """Check that what an estimator has learned has the types that it is used by."""
+    """Check the types of the learned attributes of an estimator."""
     for name, value in vars(estimator).items():
         if name in LEARNED:
             require(is_of(value, LEARNED[name]), f"an estimator and its {name}")

@@ -1,8 +1,8 @@
-"""Objects as JSON and arrays, and back: only of types that a table names.
+"""Convert objects to JSON and arrays, and back, for the types in a table.
 
-Plain values stay what they are. Arrays go beside the text, each once. An object becomes the
-name of its type and its parts, and its parts come before it: what is read is put together in
-order, from a table of known types, with no code from anywhere else.
+Plain values are stored unchanged. Each array is stored once, separately from the text. An object is
+stored as the name of its type and its parts, which come before it. So a reader builds objects in
+order, from a table of known types, without any other code.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Saved: TypeAlias = Any
-"""An object of a type that a file may hold."""
+"""An object of a type that can be saved."""
 
 Contents: TypeAlias = Mapping[str, object]
-"""What an object is made of, by name: plain values, arrays and objects of known types."""
+"""The parts of an object by name: plain values, arrays and objects of known types."""
 
 Parts: TypeAlias = dict[str, Any]
-"""The same as read from a file, which may have anything in it."""
+"""The same, as read from a file, not yet checked."""
 
 
 class NotSavableError(TypeError):
-    """A model that holds something which no file may hold; the message says what to do."""
+    """A model contains something that cannot be saved; the message says what to do."""
 
 
 class DeviceError(RuntimeError):
-    """Arrays that cannot be put where they were; the message says what to do."""
+    """Arrays cannot be loaded to the device where they were; the message says what to do."""
 
 
 # Checks of what was read
@@ -111,14 +111,14 @@ def is_of(value: object, hint: Saved) -> bool:
 
 
 NUMBERS = {float: Real, int: Integral}
-"""What a file may have for a number: of Python or of NumPy."""
+"""Types of numbers in a file, of Python or NumPy."""
 
 
 # Types that a file may hold
 
 
 class SavedType(ABC):
-    """How objects of one type are taken apart and put together again.
+    """Converts objects of one type to parts, and back.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class SavedType(ABC):
 
     @abstractmethod
     def to_parts(self, value: Saved) -> Contents:
-        """Return what an object is made of."""
+        """Return the parts of an object."""
 
     @abstractmethod
     def from_parts(self, parts: Parts) -> object:
@@ -143,15 +143,15 @@ class SavedType(ABC):
 
 
 def accept_all(_value: object) -> None:
-    """Accept an object whose constructor has checked its parts."""
+    """Accept an object, because its constructor has checked the parts."""
 
 
 @dataclass(frozen=True)
 class AttributesType(SavedType):
-    """A type whose parts are attributes, and arguments of its constructor.
+    """A type whose parts are its attributes, which are also the arguments of its constructor.
 
-    `check` raises a ValueError if the parts of an object do not fit together; those of a dataclass
-    have the types of its fields.
+    `check` raises a ValueError if the parts of an object do not fit together. Parts of a dataclass
+    must have the types of its fields.
     """
 
     kind: type
@@ -174,13 +174,13 @@ class AttributesType(SavedType):
 def dataclass_type(
     kind: type[DataclassInstance], check: Callable[[Saved], None] = accept_all
 ) -> AttributesType:
-    """Return how a dataclass is saved: its parts are its fields."""
+    """Return the saved type of a dataclass, whose parts are its fields."""
     return AttributesType(kind, _field_names(kind), check)
 
 
 @dataclass(frozen=True)
 class EstimatorType(SavedType):
-    """A scikit-learn estimator: its parameters, and what it has learned, which `check` checks."""
+    """A scikit-learn estimator: its parameters, and its learned attributes after a `check`."""
 
     kind: type
     check: Callable[[Saved], None]
@@ -246,7 +246,7 @@ class ModelEncoder:
         return self._references[key]
 
     def _encode_mapping(self, value: Mapping[Saved, object], where: str) -> Json:
-        """Return a dictionary, as one of JSON if its keys are text, else as pairs."""
+        """Encode a dictionary: as a JSON object if its keys are text, else as pairs."""
         if all(isinstance(key, str) for key in value):
             inside = {}
             for name, part in value.items():
@@ -257,7 +257,7 @@ class ModelEncoder:
         return {"pairs": self.encode(pairs, where)}
 
     def _encode_shared(self, value: Saved, where: str) -> Json:
-        """Put an array or an object where it belongs, and return the reference to it."""
+        """Add an array or an object to the file, and return a reference to it."""
         if isinstance(value, np.generic):
             return {"scalar": self._add_array(np.asarray(value))}
 
@@ -280,7 +280,7 @@ class ModelEncoder:
         return self._encode_object(value, where)
 
     def _encode_object(self, value: object, where: str) -> Json:
-        """Add an object behind its parts, and return the reference to it."""
+        """Add an object after its parts, and return a reference to it."""
         saved = self._types.get(type(value))
         if saved is None:
             raise _not_savable(value, where)
@@ -303,13 +303,13 @@ class ModelEncoder:
 
 
 def _not_savable(value: object, where: str) -> NotSavableError:
-    """Return the error for a value that no model file may hold."""
+    """Return the error for a value that cannot be saved."""
     if callable(value) and not isinstance(value, type):
         name = getattr(value, "__name__", type(value).__name__)
         return NotSavableError(
-            f"The model uses a function of yours, {name} ({where}), and a model file holds no "
-            "code: use one of NysBoost's kernels or kernel='precomputed', or keep the model with "
-            "joblib.dump for yourself."
+            f"The model uses your own function {name} ({where}), but a model file holds no code: "
+            "use one of NysBoost's kernels or kernel='precomputed', or save the model with "
+            "joblib.dump."
         )
 
     kind = type(value)
@@ -325,9 +325,9 @@ def _not_savable(value: object, where: str) -> NotSavableError:
 
 
 class ModelDecoder:
-    """Puts the value together that a description says.
+    """Builds a value from its description.
 
-    `device` is where arrays go that were on one; None is where they were.
+    `device` is the device for arrays that were on a device; None is the device where they were.
     """
 
     def __init__(
@@ -343,7 +343,7 @@ class ModelDecoder:
         self._moved: dict[tuple[str, str, str], object] = {}
 
     def decode(self, objects: list[dict[str, Json]], root: Json) -> object:
-        """Return the value at the root, after the objects that it is made of, in their order."""
+        """Return the root value, after building its objects in order."""
         for described in objects:
             saved = self._types[described["type"]]
             parts = {}
@@ -354,7 +354,7 @@ class ModelDecoder:
         return self._read(root)
 
     def _read(self, text: Json) -> Saved:
-        """Return the value of a piece of JSON."""
+        """Return the value for a piece of JSON."""
         if isinstance(text, list):
             return [self._read(item) for item in text]
         if not isinstance(text, dict):
@@ -387,7 +387,7 @@ class ModelDecoder:
         raise KeyError(kind)
 
     def _on_device(self, name: str, library: str, device: str) -> object:
-        """Return an array in its library, on its device or where the user wants it, once."""
+        """Return an array in its library, on its device or on that of the user, loaded once."""
         device = self._device or device
         key = name, library, device
         if key not in self._moved:
@@ -396,7 +396,7 @@ class ModelDecoder:
 
 
 def _position(number: Json) -> int:
-    """Return the position of an object that is made already."""
+    """Return the position of an object that is already built."""
     if type(number) is not int or number < 0:
         raise ValueError(f"{number} is no position of an object")
     return number

@@ -1,4 +1,4 @@
-"""The types that a model file may hold: exported ones and those in `TYPES`, checked when read."""
+"""The types that a model file may contain, checked when it is read."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ from nysboost.tables.schema import Schema
 
 @dataclass(frozen=True)
 class GramType(SavedType):
-    """A Gram: its rows, budget, cost and dtype; that of points has a kernel too."""
+    """A Gram: its rows, budget, cost and dtype, and the kernel if there are points."""
 
     kind: type[Gram]
 
     def to_parts(self, value: Gram) -> Contents:
-        """Return what a Gram is made of."""
+        """Return the parts of a Gram."""
         parts = {
             "rows": value.rows,
             "budget": value.budget,
@@ -68,7 +68,7 @@ class GramType(SavedType):
         return parts
 
     def from_parts(self, parts: Parts) -> Gram:
-        """Return the Gram, without a look at its rows, which may be gone."""
+        """Return the Gram, without checking its rows, which may be missing."""
         gram = self.kind.__new__(self.kind)
         gram.rows = parts["rows"]
         gram.n = gram.rows.n
@@ -94,11 +94,11 @@ class ApproximationType(SavedType):
     kind: type[Approximation] = Approximation
 
     def arguments(self, value: Saved) -> Contents:
-        """Return the arguments of the constructor beside the Gram."""
+        """Return the arguments of the constructor except the Gram."""
         return {"mixture": Mixture(value.learners, value.weights)}
 
     def to_parts(self, value: Saved) -> Contents:
-        """Return what an approximation is made of."""
+        """Return the parts of an approximation."""
         return {
             "gram": value.gram,
             **self.arguments(value),
@@ -123,7 +123,7 @@ class ApproximationType(SavedType):
 
 @dataclass(frozen=True)
 class InSampleType(ApproximationType):
-    """An approximation on the rows of the data alone: F, the signs S, δ and corrupted entries."""
+    """An approximation on the rows of the data only: F, the signs S, δ and corrupted entries."""
 
     kind: type[Approximation] = InSample
 
@@ -149,7 +149,7 @@ class InSampleType(ApproximationType):
 
 @dataclass(frozen=True)
 class SparseType(SavedType):
-    """A sparse matrix, which is made of some arrays and its shape."""
+    """A sparse matrix, stored as some arrays and its shape."""
 
     kind: type
     names: tuple[str, ...]
@@ -160,7 +160,7 @@ class SparseType(SavedType):
         return {**arrays, "shape": value.shape}
 
     def from_parts(self, parts: Parts) -> object:
-        """Return the matrix, if all indices lie inside it."""
+        """Return the matrix, if all indices are in range."""
         arrays = tuple(parts[name] for name in self.names)
         matrix = self.kind(arrays, shape=parts["shape"])
 
@@ -172,19 +172,19 @@ class SparseType(SavedType):
 
 @dataclass(frozen=True)
 class StoredType(SavedType):
-    """Rows in a store or on a cluster, which no file holds."""
+    """Rows in a store or on a cluster, which cannot be saved."""
 
     kind: type
 
     def to_parts(self, value: Saved) -> Contents:
         """Raise a TypeError that says what to do."""
         raise TypeError(
-            f"The {value.n} training rows lie in a store of their own: save the model without "
-            "with_rows, and keep the store beside it."
+            f"The {value.n} training rows are in a separate store: save the model without "
+            "with_rows, and keep the store."
         )
 
     def from_parts(self, parts: Parts) -> object:
-        """Raise: there is no such object in a file."""
+        """Raise, because a file never contains such an object."""
         raise ValueError(f"rows in a store, of {len(parts)} parts")
 
 
@@ -207,7 +207,7 @@ class EncodedRowsType(StoredType):
 
 @dataclass(frozen=True)
 class WithoutRowsType(SavedType):
-    """Rows of any kind, of which only their number is kept."""
+    """Rows of any kind, of which only the number is saved."""
 
     kind: type
 
@@ -268,7 +268,7 @@ class RandomStateType(SavedType):
 
 
 def _find_exported(module: ModuleType, kind: type) -> list[type[Saved]]:
-    """Return the classes of that kind that a module exports."""
+    """Return the classes of this kind that a module exports."""
     exported = [one for one in vars(module).values() if isinstance(one, type)]
     return [one for one in exported if issubclass(one, kind)]
 
@@ -334,9 +334,10 @@ TYPES: tuple[SavedType, ...] = (
         for kind in _find_exported(module, BaseEstimator)
     ],
 )
-"""Every type that a model file may hold, with all that `kernels`, `estimators`, `learn` export."""
+"""Every type that a model file may contain, including all exports of `kernels`, `estimators` and
+`learn`."""
 
 ROWS = ArrayRows, StoredRows, DaskRows, EncodedRows
 
 WITHOUT_ROWS: tuple[SavedType, ...] = (*TYPES, *[WithoutRowsType(kind) for kind in ROWS])
-"""The same, but of training rows only their number is kept."""
+"""The same types, but only the number of training rows is saved."""

@@ -1,1 +1,1 @@
-"""Arrays of any namespace, linear algebra, clustering, descent, and what a computation may use."""
+"""Arrays of any namespace, linear algebra, clustering, optimisers, threads and progress."""

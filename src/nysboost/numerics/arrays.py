@@ -1,4 +1,4 @@
-"""Arrays of any namespace, on the host or a device; indices are always NumPy's, on the host."""
+"""Arrays of any namespace, on the host or a device; indices are always NumPy arrays on the host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Shaped(Protocol):
-    """A table that is no array: a sparse matrix, a data frame, a store, a Dask collection."""
+    """A table that is not an array: a sparse matrix, a data frame, a store, a Dask collection."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -35,7 +35,7 @@ TableLike: TypeAlias = ArrayLike | Shaped
 """What users give as rows, targets or right-hand sides: anything that `data.recognise` knows."""
 
 OutputLike: TypeAlias = Shaped | str | PathLike[str]
-"""Where users have features written to: an array, an HDF5 or Zarr array, a path of a .npy file."""
+"""A place to write features: an array, an HDF5 or Zarr array, or the path of a .npy file."""
 
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
@@ -44,7 +44,7 @@ Selection: TypeAlias = Indices | slice
 
 
 class Namespace(Protocol):
-    """A library of arrays: the functions of the array API standard, by name."""
+    """An array library: the functions of the array API standard, by name."""
 
     @property
     def linalg(self) -> Namespace:
@@ -79,12 +79,12 @@ DType: TypeAlias = Any
 
 
 def library(values: object) -> str:
-    """Return the name of the library that has made an array or another object."""
+    """Return the name of the library of an array or another object."""
     return type(values).__module__.partition(".")[0]
 
 
 def is_supported(array: Array) -> bool:
-    """Whether every method has been run with such arrays; array-api-strict is for the tests."""
+    """Whether every method supports such arrays; array-api-strict is for the tests."""
     return library(array) in ("numpy", "torch", "cupy", "array_api_strict")
 
 
@@ -94,14 +94,14 @@ def is_array(values: object) -> TypeGuard[Any]:
 
 
 def to_host(array: Array) -> Numbers:
-    """Return the array as NumPy, copied from its device where it has one."""
+    """Return the array as a NumPy array, copied from its device if necessary."""
     if library(array) != "array_api_strict":
         array = compat.to_device(array, "cpu")
     return np.asarray(array)
 
 
 def floats_on_host(array: Array) -> Floats:
-    """Return the array as NumPy, in float64."""
+    """Return the array as a NumPy array in float64."""
     return to_host(array).astype(np.float64, copy=False)
 
 
@@ -125,18 +125,18 @@ def _kind(reference: Array, dtype: DType = None) -> dict[str, object]:
 
 
 def in_float64(array: Array) -> Array:
-    """Return the array, or the sparse matrix, in float64: itself where it is."""
+    """Return the array, or the sparse matrix, in float64, without a copy if it is float64."""
     xp = namespace(array)
     return xp.astype(array, xp.float64, copy=False)
 
 
 def in_dtype_of(array: Array, reference: Array) -> Array:
-    """Return the array in the dtype of another of its namespace: itself where it is."""
+    """Return the array in the dtype of another one, without a copy if it has this dtype."""
     return namespace(array).astype(array, reference.dtype, copy=False)
 
 
 def as_float(array: Array) -> Array:
-    """Return float32 and float64 as they are, and every other number as float64."""
+    """Return float32 and float64 arrays unchanged, and other numbers as float64."""
     if dtype_name(array) in ("float32", "float64"):
         return array
     return in_float64(array)
@@ -163,17 +163,17 @@ def diagonal(matrix: Array) -> Array:
 
 
 def empty(shape: tuple[int, ...], reference: Array) -> Array:
-    """Return an array to be filled, of the namespace, device and dtype of `reference`."""
+    """Return an uninitialised array in the namespace, device and dtype of `reference`."""
     return namespace(reference).empty(shape, **_kind(reference))
 
 
 def identity(size: int, reference: Array) -> Array:
-    """Return the identity matrix, made on the device of `reference`."""
+    """Return the identity matrix on the device of `reference`."""
     return namespace(reference).eye(size, **_kind(reference))
 
 
 def take(array: Array, indices: Selection, axis: int = 0) -> Array:
-    """Return the rows, or columns, at `indices`, on the host or moved by `place`."""
+    """Return the rows, or columns, at `indices`, which are on the host or moved by `place`."""
     if not is_numpy(array) and not isinstance(indices, slice):
         there = place(indices, array)
         return namespace(array).take(array, there, axis=axis)
@@ -187,7 +187,7 @@ def take(array: Array, indices: Selection, axis: int = 0) -> Array:
 
 
 def place(indices: Indices, reference: Array) -> Indices:
-    """Return indices on the device of an array, for taking at them several times."""
+    """Return indices on the device of an array, for repeated use."""
     if is_numpy(reference) or not isinstance(indices, np.ndarray):
         return indices
     at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
@@ -196,7 +196,7 @@ def place(indices: Indices, reference: Array) -> Indices:
 
 
 def dense(array: Array) -> Array:
-    """Return a sparse matrix as an array, and an array as it is."""
+    """Return a sparse matrix as a dense array, and an array unchanged."""
     if not is_sparse(array):
         return array
     found: Array = array.toarray()
@@ -204,9 +204,9 @@ def dense(array: Array) -> Array:
 
 
 def sum_duplicates(array: Array) -> Array:
-    """Return a CSR matrix with each entry stored once, a copy where it was not; others as they are.
+    """Return a CSR matrix with each entry stored once, copied if necessary; others unchanged.
 
-    Norms and distances take the entries that are stored, and would count each part of one alone.
+    Norms and distances use the stored entries, so they would treat duplicates as separate entries.
     """
     if not is_sparse(array) or array.has_canonical_format:
         return array
@@ -225,7 +225,7 @@ def entries(array: Array) -> Array:
 
 
 def stack_tables(parts: Sequence[Array]) -> Array:
-    """Return tables one below the other, dense or CSR."""
+    """Stack tables vertically, dense or CSR."""
     if is_sparse(parts[0]):
         stacked: Array = vstack(parts, format="csr")
         return stacked
@@ -262,7 +262,7 @@ DEVICE_BYTES = 2**30  # a block that keeps a GPU busy for longer than its kernel
 
 
 def describe_location(array: Array) -> str:
-    """Return in words what kind of array it is and where it lives."""
+    """Describe the kind of an array and its device in words."""
     if is_numpy(array):
         return "a NumPy array"
     name = library(array).replace("torch", "PyTorch")
@@ -270,21 +270,21 @@ def describe_location(array: Array) -> str:
 
 
 def on_device(array: Array) -> bool:
-    """Whether the array is in the memory of a device, not in that of the processor."""
+    """Whether the array is in the memory of a device, such as a GPU."""
     if is_numpy(array):
         return False
     return "cpu" not in str(device(array)).lower()
 
 
 def block_bytes(array: Array) -> int:
-    """Return the size of a block that suits where the array lives."""
+    """Return the size of a block that suits the device of the array."""
     if on_device(array):
         return DEVICE_BYTES
     return CACHE_BYTES
 
 
 def free_bytes(array: Array) -> int:
-    """Return the free memory of the device where an array of PyTorch or CuPy lives."""
+    """Return the free memory of the device of a PyTorch or CuPy array."""
     if compat.is_torch_array(array):
         import torch
 
@@ -301,12 +301,12 @@ def free_bytes(array: Array) -> int:
 
 
 def is_lazy(values: object) -> TypeGuard[Any]:
-    """Whether values are computed when they are asked for: Dask's, which is not imported here."""
+    """Whether values are lazy, that is, of Dask, which is not imported here."""
     return library(values) in ("dask", "dask_expr")
 
 
 def gather(values: T, like: object = None) -> T:
-    """Return values that are lazy as an array in memory, unless `like` is lazy itself."""
+    """Compute lazy values, unless `like` is also lazy."""
     if not is_lazy(values) or is_lazy(like):
         return values
     computed: T = values.compute()
@@ -320,7 +320,7 @@ MemoryMap: TypeAlias = np.memmap[tuple[int, ...], np.dtype[np.generic]]
 
 
 def find_map(array: object) -> MemoryMap | None:
-    """Return the memory map that the array is, or is a view of; None if it is not in a file."""
+    """Return the memory map of which the array is a view; None if it is not in a file."""
     owner = array
     while isinstance(owner, np.ndarray):
         in_file = isinstance(owner.base, mmap.mmap)
@@ -331,7 +331,7 @@ def find_map(array: object) -> MemoryMap | None:
 
 
 def release_pages(array: NDArray[np.generic]) -> None:
-    """Let the system drop the array's pages; what was written to them stays in the file."""
+    """Release the pages of a memory map; their contents stay in the file."""
     # the pages of a copy on write have no other copy
     owner = find_map(array)
     if owner is None or owner.mode == "c" or array.size == 0:
@@ -366,7 +366,7 @@ def slices(start: int, stop: int, size: int) -> Iterator[slice]:
 
 
 def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
-    """Cut range(n) into slices of which each takes about `budget` bytes."""
+    """Cut range(n) into slices of about `budget` bytes each."""
     rows = budget // max(1, row_bytes)
     size = max(1, rows)
 
@@ -376,7 +376,7 @@ def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[sl
 
 
 def spaced_indices(n: int, at_most: int) -> Indices:
-    """Return evenly spread positions in range(n): a sample that needs no random numbers."""
+    """Return evenly spaced positions in range(n), a sample without random numbers."""
     count = min(n, at_most)
     last = n - 1
     return np.linspace(0, last, count).astype(np.intp)
@@ -386,7 +386,7 @@ def spaced_indices(n: int, at_most: int) -> Indices:
 
 
 def apply_in_place(function: str, array: Array, *args: float) -> Array:
-    """Apply a namespace's elementwise function, into `array` itself where `out=` exists."""
+    """Apply an elementwise function in place, if the namespace has `out=`."""
     operation: Callable[..., Array] = getattr(namespace(array), function)
     try:
         with np.errstate(under="ignore"):  # a kernel value that is 0 is no error
@@ -398,7 +398,7 @@ def apply_in_place(function: str, array: Array, *args: float) -> Array:
 
 
 def product_into(A: Array, B: Array, out: Array | None) -> Array:
-    """Return A @ B, in `out` if it is given, without a temporary where the namespace allows it."""
+    """Return A @ B, in `out` if given, without a temporary if the namespace allows it."""
     if out is None:
         return A @ B
     try:

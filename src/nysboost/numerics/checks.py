@@ -1,4 +1,4 @@
-"""What a user passes, checked: numbers, seeds, row numbers, memory, and tables in memory."""
+"""Checks of what a user passes: numbers, seeds, row numbers, memory, and tables in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nysboost.numerics.linalg import all_finite
 from nysboost.numerics.messages import format_cell, format_value
 
 Given: TypeAlias = Any
-"""What a user passed in, before anything is known of it."""
+"""Anything that a user passed, not yet checked."""
 
 LARGEST = float(np.finfo(float).max)
 
@@ -58,7 +58,7 @@ def _require(
     high: float,
     kind: type = Real,
 ) -> None:
-    """Raise unless the value is a number of this kind between two others."""
+    """Raise unless the value is a number of this kind in a range."""
     is_number = isinstance(value, kind) and not isinstance(value, bool)
 
     # a float32 cannot be compared with LARGEST
@@ -73,7 +73,7 @@ RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | Non
 
 
 def make_rng(random_state: RandomState) -> np.random.Generator:
-    """Turn any seed into a generator; None follows ``np.random.seed``, as in scikit-learn."""
+    """Return a generator for any seed; None follows ``np.random.seed``, as in scikit-learn."""
     if random_state is None:
         random_state = check_random_state(None)
     if isinstance(random_state, np.random.RandomState):
@@ -87,10 +87,10 @@ def make_rng(random_state: RandomState) -> np.random.Generator:
 
 
 def positions(rows: Given, n: int, name: str = "rows") -> Indices:
-    """Return what NumPy would index a vector of length n with as positions, all in range(n).
+    """Return the positions in range(n) for any index of a vector of length n.
 
-    `rows` is a slice, a mask of length n or a sequence of whole numbers, of which negative ones
-    count from the end.
+    `rows` is a slice, a mask of length n or a sequence of whole numbers; negative ones count from
+    the end.
     """
     if isinstance(rows, slice):
         return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
@@ -135,14 +135,14 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Budget:
-    """Working memory of a pass over the rows, and cores; None is what matrix products use."""
+    """Working memory of a pass, and number of cores; None is the number for matrix products."""
 
     bytes: int = MAX_MEMORY
     threads: int | None = None
 
     @classmethod
     def of(cls, max_memory: int | str = MAX_MEMORY, n_jobs: int | None = None) -> Budget:
-        """Return the budget that a user's `max_memory` and `n_jobs` stand for."""
+        """Return the budget for a user's `max_memory` and `n_jobs`."""
         memory = as_bytes(max_memory)
         if n_jobs is None:
             return cls(memory)
@@ -155,7 +155,7 @@ class Budget:
 
 
 def as_bytes(max_memory: int | str) -> int:
-    """Turn 500_000_000, "500MB" or "0.5GiB" into a number of bytes."""
+    """Return 500_000_000, "500MB" or "0.5GiB" as a number of bytes."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Z]*)\s*", str(max_memory).upper())
     if isinstance(max_memory, bool) or match is None or match[2] not in UNITS:
         raise ValueError(
@@ -168,9 +168,9 @@ def as_bytes(max_memory: int | str) -> int:
 
 
 def keep_freed_memory() -> None:
-    """Have GNU's C library keep some 64 MB of freed memory: fits of 1,500 rows take 0.8 the time.
+    """Make GNU's C library keep about 64 MB of freed memory: small fits take 0.8 of the time.
 
-    It learns from the largest piece below 32 MB that is freed.
+    It adapts to the largest freed piece below 32 MB.
     """
     np.empty(2**25 - 2**16, dtype=np.uint8)
 
@@ -183,7 +183,7 @@ LEAVE_OUT = "Leave such rows out."
 
 
 class NotFiniteError(ValueError):
-    """A table that has a NaN or an infinity."""
+    """A table contains NaN or infinity."""
 
 
 class NumberTable(Protocol):
@@ -238,7 +238,7 @@ def refuse_non_finite(
 
 
 def refuse_wrong_shape(X: NumberTable, name: str) -> None:
-    """Raise if an array has not two axes, or its numbers are complex."""
+    """Raise unless an array has two axes and real numbers."""
     refuse_complex(X, name)
     if len(X.shape) == 2:
         return
@@ -263,10 +263,10 @@ def refuse_empty(table: NumberTable, name: str) -> None:
 
 
 def refuse_unequal(n: int | None, count: int, said: str = "y has {}", name: str = "X") -> None:
-    """Raise if something else has `count` rows, and not n; n is None if it is unknown."""
+    """Raise if something has `count` rows instead of n; n may be None if unknown."""
     if n is not None and n != count:
         what = f"{name} has {n} rows, but {said.format(count)}"
-        raise ValueError(f"{what}: give as many of one as of the other.")
+        raise ValueError(f"{what}: give the same number of both.")
 
 
 def refuse_complex(X: NumberTable, name: str) -> None:
@@ -277,7 +277,7 @@ def refuse_complex(X: NumberTable, name: str) -> None:
 
 
 def has_rows(block: object) -> bool:
-    """Whether a block has rows, or may have: a lazy frame does not say."""
+    """Whether a block has rows, or may have rows, as a lazy frame."""
     if hasattr(block, "shape"):
         return bool(block.shape[0])
     if isinstance(block, Sized):
@@ -286,7 +286,7 @@ def has_rows(block: object) -> bool:
 
 
 def to_table(X: Given, *, name: str = "X") -> Given:
-    """Return what lies in memory as an array, or a sparse matrix or data frame as it is."""
+    """Return data in memory as an array; sparse matrices and data frames are unchanged."""
     array = X
     if not is_sparse(X):
         array = to_numbers(X, name)
@@ -298,7 +298,7 @@ def to_table(X: Given, *, name: str = "X") -> Given:
 
 
 def to_numbers(X: Given, name: str) -> Numbers:
-    """Return what lies in memory as an array of numbers, or raise an error that says why not."""
+    """Return data in memory as an array of numbers, or raise an error that says why not."""
     is_masked = isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X)
     if is_masked:
         raise ValueError(
@@ -310,7 +310,7 @@ def to_numbers(X: Given, name: str) -> Numbers:
     try:
         array = np.asarray(X)
     except ValueError as error:
-        msg = f"{name} is not a table: its rows differ in length. Give each row as many numbers."
+        msg = f"{name} is not a table: its rows differ in length. Give rows of equal length."
         raise ValueError(msg) from error
 
     if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
@@ -318,7 +318,7 @@ def to_numbers(X: Given, name: str) -> Numbers:
 
     # what is no table of numbers, or not yet
     if array.ndim == 0 and array.dtype.kind in "OSU":  # a dictionary, or the name of a file
-        said = f"{name} is a {type(X).__name__} ({format_cell(X)}), and not a table"
+        said = f"{name} is a {type(X).__name__} ({format_cell(X)}), not a table"
         raise TypeError(f"{said}: pass an array or a data frame with its content.")
 
     if array.dtype.kind == "V":
@@ -332,7 +332,7 @@ def to_numbers(X: Given, name: str) -> Numbers:
 
 
 def _refuse_dates(X: Given, name: str) -> None:
-    """Raise if an array or a column of a frame has dates, which are numbers only in a unit."""
+    """Raise if an array or a column of a frame has dates, which need a unit to become numbers."""
     dtypes: Given = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
     if not hasattr(dtypes, "__iter__"):
         dtypes = [getattr(X, "dtype", None)]
@@ -340,8 +340,8 @@ def _refuse_dates(X: Given, name: str) -> None:
     kinds = [getattr(dtype, "kind", None) for dtype in dtypes]
     if "m" in kinds or "M" in kinds:
         raise ValueError(
-            f"{name} has dates or durations, which become numbers once you choose a unit and "
-            "an origin: for example (dates - dates.min()) / numpy.timedelta64(1, 'D')."
+            f"{name} has dates or durations. Convert them to numbers, for example with "
+            "(dates - dates.min()) / numpy.timedelta64(1, 'D')."
         )
 
 
@@ -350,7 +350,7 @@ def _to_float64(array: Numbers, name: str) -> Floats:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
+        msg = f"{name} has dtype {array.dtype}, which does not convert to numbers: {error}."
         if isinstance(error, TypeError):
             raise TypeError(msg) from error
         raise ValueError(msg) from error

@@ -17,7 +17,7 @@ STILL = 1e-12  # added to Adam's denominator
 SHRUNK = 0.1  # of their mean, added to squares of rows: 1e-6 makes errors of Covertype 1 % larger
 
 Pairs: TypeAlias = deque[tuple[Array, Array, float]]
-"""Steps s, each with the change y of the gradient that came with it and 1/⟨s, y⟩; newest last."""
+"""Steps s, each with the change y of the gradient and 1/⟨s, y⟩; the newest is last."""
 
 
 def descend(
@@ -26,7 +26,7 @@ def descend(
     max_iter: int,
     worth: float = 0.0,
 ) -> Array:
-    """Minimise by L-BFGS from x, and return the last point; SciPy's takes several times as long.
+    """Minimise by L-BFGS from x, and return the last point; SciPy's is several times slower.
 
     `objective` maps x to value and gradient, at most `max_iter` times after the first. The second
     step in a row that gains < `worth` is the last.
@@ -81,7 +81,7 @@ def anneal(
     steps: int,
     rate: Array,
 ) -> Array:
-    """Minimise by Adam (Kingma and Ba 2015) from x, with rates that fall along a cosine.
+    """Minimise by Adam (Kingma and Ba 2015) from x, with a cosine schedule of learning rates.
 
     `gradient_at` maps x and the step's number to a gradient, or to None to leave the step out.
     """
@@ -113,8 +113,9 @@ def anneal(
 def _inverse_hessian_times(pairs: Pairs, gradient: Array) -> Array:
     """Return H g by the two loops of Nocedal (1980), with the newest pair setting the scales.
 
-    Each row of a matrix has a scale of its own, its step over the change of its gradient: landmarks
-    differ in how far they should move. MNIST, c = 240: the error of 26 steps in 16.
+    Each row of a matrix has its own scale, its step divided by the change of its gradient, because
+    landmarks move by different distances. On MNIST with c = 240, 16 steps then have the error of
+    26.
     """
     # from the newest pair to the oldest
     shares = []
@@ -139,7 +140,7 @@ def _inverse_hessian_times(pairs: Pairs, gradient: Array) -> Array:
 
 
 def _squares_of_rows(a: Array) -> Array:
-    """Return ‖row‖² as a column, of a vector one number, shrunk towards the mean of all."""
+    """Return ‖row‖² as a column (for a vector, one number), shrunk towards their mean."""
     xp = namespace(a)
     squares = xp.sum(a * a, axis=-1, keepdims=True)
     mean = xp.mean(squares)

@@ -42,8 +42,8 @@ def clusters(
 ) -> tuple[Array, Indices]:
     """Return c centroids, (c, d), of k-means on points X (n, d), and the points' clusters.
 
-    Matrix products on the points' device: scikit-learn's OpenMP threads do not survive a fork.
-    `rough`: seven digits of the points, as seen from their mean, are enough, and cost half.
+    It uses matrix products on the points' device, because scikit-learn's OpenMP threads do not
+    survive a fork. With `rough`, centred points are in float32, which costs half.
     """
     # points in units in which squares are in range, and the first centroids among them
     unit = _unit_for_squares(X, rough)
@@ -81,7 +81,7 @@ def clusters(
 
 
 def _unit_for_squares(X: Array, rough: bool) -> float:
-    """Return 1, or the unit in which squares of the entries are in the range of their dtype."""
+    """Return the unit in which squares of the entries are in range, or 1."""
     dtype = dtype_name(X)
     if rough:
         dtype = "float32"
@@ -94,7 +94,7 @@ def _unit_for_squares(X: Array, rough: bool) -> float:
 
 
 class _Cloud:
-    """Points, centred where they are dense so that their products keep their digits.
+    """Points, centred if they are dense, so that products are accurate.
 
     `half_norms` are ½‖x‖², shape (n,), on the host.
     """
@@ -127,7 +127,7 @@ class _Cloud:
         return half - points @ Z.T
 
     def squared_distances(self, Z: Array, half_norms: Array) -> Array:
-        """Return ‖x − z‖² of all points, whose ½‖x‖² are where they are, float64 (c, n)."""
+        """Return ‖x − z‖² for all points in float64 (c, n); ½‖x‖² are on their device."""
         everything = slice(0, self.n)
         scores = in_float64(self.scores(Z, everything))
         squared = 2 * (scores.T + half_norms)
@@ -148,7 +148,7 @@ class _Cloud:
         return owner, np.maximum(squared, 0.0)
 
     def means(self, owner: Indices, squared: Floats, before: Array) -> Array:
-        """Return the groups' means; an empty group gets the point that lies farthest out."""
+        """Return the means of the groups; an empty group gets the farthest point."""
         c = before.shape[0]
         sizes = np.bincount(owner, minlength=c)
         empty = np.flatnonzero(sizes == 0)
@@ -218,7 +218,7 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
 
 
 def _draw_in_proportion(mass: Array, uniform: Array) -> Array:
-    """Return the points that uniform numbers on [0, 1) fall on, each with a share as its mass."""
+    """Return points drawn in proportion to shares, by uniform numbers on [0, 1)."""
     xp = namespace(mass)
     summed = xp.cumulative_sum(mass)
     total = summed[-1]

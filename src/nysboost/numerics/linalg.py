@@ -32,7 +32,7 @@ from nysboost.numerics.tolerances import EPS, FAR_FROM_THERE, NEARBY, RESOLVED, 
 
 
 def max_abs(array: Array) -> float:
-    """Return the size of the largest entry of an array or sparse matrix, 0 where there is none."""
+    """Return the largest absolute entry of an array or sparse matrix, 0 if it is empty."""
     values = entries(array)
     if 0 in values.shape:
         return 0.0
@@ -41,7 +41,7 @@ def max_abs(array: Array) -> float:
 
 
 def unit_of(array: Array) -> float:
-    """Return the power of two just below the largest entry, in whose units squares are in range."""
+    """Return the power of two just below the largest entry, a unit for squares in range."""
     largest = max_abs(array)
     if largest == 0:
         return 1.0
@@ -50,7 +50,7 @@ def unit_of(array: Array) -> float:
 
 
 def positive_or_one(values: Numbers) -> Floats:
-    """Return the values with 1 in the place of those that are not positive, to divide by."""
+    """Return values as divisors, with 1 instead of those that are not positive."""
     return np.where(values > 0, values, 1.0)
 
 
@@ -62,7 +62,7 @@ def memberships(owner: Indices, weights: Floats, k: int) -> csc_array:
 
 
 def column_sizes(values: Array) -> Floats:
-    """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
+    """Return the largest absolute value in each column, shape (d,), or NaN if there is a NaN."""
     if is_sparse(values):
         maxima = abs(values).max(axis=0)
         sizes: Floats = maxima.toarray().ravel()  # of a sparse array 1-d
@@ -74,7 +74,7 @@ def column_sizes(values: Array) -> Floats:
 
 
 def all_finite(values: Array) -> bool:
-    """Whether an array has neither NaN nor infinity, by its sum first, which needs no mask."""
+    """Whether an array has neither NaN nor infinity; its sum is tested first, without a mask."""
     xp = namespace(values)
     with np.errstate(over="ignore", invalid="ignore"):
         total = xp.sum(values)
@@ -121,7 +121,7 @@ def triangular_inverse(L: Array) -> Array:
 
 
 def solve_positive(A: Array, B: Array) -> Array:
-    """Return A⁻¹B of a positive definite A, in float64: half the work of a general one."""
+    """Return A⁻¹B for a positive definite A, in float64, with half the work of a general solver."""
     if isinstance(A, np.ndarray):
         _, solution, failed = lapack.dposv(A.T, B, lower=True)
         if not failed:
@@ -134,8 +134,8 @@ def solve_positive(A: Array, B: Array) -> Array:
 def range_basis(A: Array) -> tuple[Array, Array]:
     """Return Q, orthonormal on the range of A, and T with A⁺ = T Qᵀ, both in float64.
 
-    Singular values at the rounding level count as zero. Matrix products only: AᵀA shows directions
-    within six digits of the largest; what these leave is looked at in the same way.
+    Singular values at the rounding level count as zero. Only matrix products are used: AᵀA gives
+    directions within six digits of the largest, and the rest is treated in the same way.
     """
     xp = namespace(A)
 
@@ -183,7 +183,7 @@ def range_basis(A: Array) -> tuple[Array, Array]:
 
 
 def _eigh(S: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues of a symmetric matrix, rising, and its eigenvectors."""
+    """Return the eigenvalues of a symmetric matrix in increasing order, and its eigenvectors."""
     with threads_for(S.shape[0]):
         values, vectors = namespace(S).linalg.eigh(S)
     return values, vectors
@@ -197,10 +197,10 @@ def _inverse_cholesky(S: Array) -> Array:
 
 
 def orthonormalise(S: Array, T: Array) -> Array | None:
-    """Return U near T with Uᵀ S U = I, for S = AᵀA: A U is then a basis of A's range.
+    """Return U near T with Uᵀ S U = I for S = AᵀA, so that A U is a basis of the range of A.
 
-    `T`, (c, c), is that of a matrix nearby; None where A is too far away from it for Cholesky
-    factors, or its rank is not full.
+    `T` (c, c) belongs to a nearby matrix. The result is None if A is too far from it for Cholesky
+    factors, or does not have full rank.
     """
     xp = namespace(S)
     for _ in range(3):
@@ -220,7 +220,7 @@ def orthonormalise(S: Array, T: Array) -> Array | None:
 
 
 def _cholesky(A: Array) -> Array | None:
-    """Return the Cholesky factor, or None where the matrix is not positive definite."""
+    """Return the Cholesky factor, or None if the matrix is not positive definite."""
     xp = namespace(A)
     try:
         factor = xp.linalg.cholesky(A)
@@ -232,7 +232,7 @@ def _cholesky(A: Array) -> Array | None:
 
 
 def _without(Q: Array, T: Array, part: Array, back: Array) -> tuple[Array, Array]:
-    """Project Q, which is A T, out of a part of A's range, which is A back."""
+    """Project Q = A T orthogonally to a part of the range of A."""
     if Q.shape[1] == 0:
         return part, back
     overlap = Q.T @ part
@@ -297,7 +297,7 @@ def norms(A: Array, axis: int | None = None) -> Array:
 
 
 def times(G: Array, Q: Array) -> Array:
-    """Return G Q, multiplied in the precision of G and returned in that of Q."""
+    """Return G Q, computed in the precision of G and returned in that of Q."""
     product = G @ in_dtype_of(Q, G)
     return in_dtype_of(product, Q)
 
@@ -331,7 +331,8 @@ def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:
 # Partial Cholesky factorisation, with any rule for the next pivot
 
 PivotRule: TypeAlias = Callable[[Floats], int | None]
-"""Diagonal of the residual, which the rule may keep a reference to ↦ next pivot; None ends it."""
+"""Diagonal of the residual, to which the rule may keep a reference ↦ next pivot, or None to
+stop."""
 
 
 def pivoted_cholesky(A: Floats, rule: PivotRule, size: int) -> Indices:

@@ -1,4 +1,4 @@
-"""How messages name what is unknown, and write values, counts, bytes and durations."""
+"""Parts of messages: unknown names, values, counts, bytes and durations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from math import ceil
 
 MANY_NAMES = 20
-"""So many names are listed beside the nearest ones."""
+"""With up to this many names, all are listed in addition to the nearest ones."""
 
 MOST_NAMES = 100
-"""So many names are listed where none is near."""
+"""Largest number of names in a list."""
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
-    """Return a sentence that there is no such name, with the nearest ones, or all of a few."""
+    """Return a sentence about an unknown name, with the nearest names, or all if there are few."""
     folded = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(str(name).lower(), folded, n=3, cutoff=0.5)
 
@@ -24,12 +24,12 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
         alternatives = [repr(folded[candidate]) for candidate in near]
         said += f" Did you mean {' or '.join(alternatives)}?"
     if not near or len(folded) <= MANY_NAMES:  # of many names the nearest are enough
-        said += f" Known are {list_names(folded.values())}."
+        said += f" Choose one of {list_names(folded.values())}."
     return said
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Return names with commas between; of very many the first."""
+    """Return names separated by commas, or only the first ones if there are very many."""
     listed = list(names)
     first = ", ".join(listed[:MOST_NAMES])
     if len(listed) <= MOST_NAMES:
@@ -38,7 +38,7 @@ def list_names(names: Iterable[str]) -> str:
 
 
 def format_value(value: object) -> str:
-    """Return a value as an error message shows it: an array by its shape alone."""
+    """Format a value for an error message; an array is shown by its shape."""
     shape = getattr(value, "shape", ())
     if not shape:
         return repr(value)
@@ -54,21 +54,21 @@ def format_cell(value: object) -> str:
 
 
 def format_count(n: int, what: str) -> str:
-    """Return a number of things as a sentence has it: "1 row", "2 rows"."""
+    """Format a number of things for a sentence: "1 row", "2 rows"."""
     if n == 1:
         return f"1 {what}"
     return f"{n:,} {what}s"
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a duration in seconds or minutes."""
+    """Format a duration in seconds or minutes."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min"
 
 
 def format_bytes(size: float) -> str:
-    """Return a number of bytes as a person would write it, rounded up to a tenth."""
+    """Format a number of bytes for people, rounded up to a tenth."""
     for unit in ("kB", "MB", "GB"):
         size = ceil(size / 100) / 10
         if size < 1000 or unit == "GB":

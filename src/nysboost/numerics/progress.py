@@ -1,4 +1,4 @@
-"""How far a computation is: a bar of rich with the time left, lines if asked for, and callbacks."""
+"""The progress of a computation: a bar of rich with the remaining time, lines, and callbacks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Progress:
         self.spoke = now
 
     def begin(self, total: float, done: float = 0.0) -> None:
-        """Begin work of known size, in any units, of which a part is done already."""
+        """Begin work of known size, in any units; a part of it may already be done."""
         self.total = total
         self.done = done
         self.before = done
@@ -73,7 +73,7 @@ class Progress:
         self.spoke = self.begun
 
     def step(self, size: float = 1.0, line: str = "") -> None:
-        """Count a part of that size as done, and print the line, or how much is done."""
+        """Count a part of this size as done, and print a line, or the progress."""
         self.done += size
         if self.listen is not None:
             self.listen(self)
@@ -107,7 +107,7 @@ class Progress:
 
     @property
     def left(self) -> float | None:
-        """Estimated seconds that the rest takes, None if that is unknown."""
+        """Estimated seconds for the rest, None if unknown."""
         made = self.done - self.before
         if not self.total or not made:
             return None
@@ -123,7 +123,7 @@ class Progress:
 
     @property
     def is_long(self) -> bool:
-        """Whether the computation takes long enough for a bar."""
+        """Whether the computation takes so long that a bar is shown."""
         if self.passed >= SECONDS:
             return True
 
@@ -133,14 +133,14 @@ class Progress:
 
     @property
     def rest(self) -> str:
-        """The time left in words; nothing if it is unknown or less than a second."""
+        """The remaining time in words, or "" if it is unknown or less than a second."""
         left = self.left
         if left is None or left < 1:
             return ""
         return f"about {format_seconds(left)} left"
 
     def sentence(self, line: str) -> str:
-        """Return the line with the time left, if that is known."""
+        """Return the line with the remaining time, if known."""
         if not self.rest:
             return line
         return f"{line}, {self.rest}"
@@ -150,7 +150,7 @@ _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 def current() -> Progress:
-    """Return the progress of the running computation, or one that is not shown."""
+    """Return the progress of the running computation, or a progress that is not shown."""
     return _current.get() or Progress()
 
 
@@ -158,9 +158,9 @@ def current() -> Progress:
 def report_progress(
     title: str, verbose: int | None = None, listen: Callable[[Progress], None] | None = None
 ) -> Iterator[Progress]:
-    """Show the progress of what runs inside, unless it is a part of another computation.
+    """Show the progress of a computation, unless it is a part of another one.
 
-    `verbose` None: a bar for what takes over two seconds; 0: nothing; 1: also lines for steps.
+    `verbose` None shows a bar after two seconds, 0 shows nothing, and 1 also shows lines for steps.
     """
     if not isinstance(verbose, Integral | None):
         raise ValueError(f"verbose is None, 0 or 1, but verbose={verbose!r} was given.")
@@ -183,7 +183,7 @@ def report_progress(
 
 
 def count_rows(blocks: Iterable[B], title: str, total: int | None, verbose: int) -> Iterator[B]:
-    """Yield blocks of rows, and show how many of all rows are done; `verbose` as above."""
+    """Yield blocks of rows, and show how many rows are done."""
     progress = Progress()
     progress.begin(total or 0)
     with _show(progress, title, verbose):
@@ -193,7 +193,7 @@ def count_rows(blocks: Iterable[B], title: str, total: int | None, verbose: int)
 
 
 def track(steps: Collection[T], what: str = "") -> Iterator[T]:
-    """Yield the steps, and count each as done when the next is asked for; `what` names them."""
+    """Yield the steps, and count each as done when the next one begins; `what` names them."""
     # a larger computation, of which this is a part, counts
     progress = current()
     if progress.total:
@@ -217,7 +217,7 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
 
 @contextmanager
 def _show(progress: Progress, title: str, verbose: int | None) -> Iterator[None]:
-    """Show a bar as soon as the work takes long, and lines if `verbose`."""
+    """Show a bar when the work takes long, and lines if `verbose`."""
     # a bar says how much is done, so that lines need not
     bar = None
     if verbose != 0 and _has_screen():
@@ -238,7 +238,7 @@ def _show(progress: Progress, title: str, verbose: int | None) -> Iterator[None]
 
 
 class _Lines:
-    """Prints lines on standard error, each with title and time; above the bar if there is one."""
+    """Prints lines on standard error with title and time, above the bar if there is one."""
 
     def __init__(self, progress: Progress, title: str, bar: _Bar | None) -> None:
         self._progress = progress
@@ -258,13 +258,13 @@ class _Lines:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Print a last line, after others, when the work has ended."""
+        """Print a last line when the work has ended, if there were others."""
         if self._used and sys.exc_info()[0] is None:
             self("done")
 
 
 class _Bar:
-    """A bar of rich that appears when the work takes long, and is gone at the end."""
+    """A bar of rich that appears when the work takes long, and disappears at the end."""
 
     def __init__(self, progress: Progress, title: str) -> None:
         self._progress = progress
@@ -281,7 +281,7 @@ class _Bar:
         self._thread.join()
 
     def _watch(self) -> None:
-        """Look at the work until it is over."""
+        """Watch the work until it ends."""
         while not self._over.wait(REFRESH):
             if self.shown is None and self._progress.is_long:
                 self.shown = _make_bar()
@@ -294,7 +294,7 @@ class _Bar:
             self.shown.stop()
 
     def _update(self, shown: RichProgress, task: TaskID) -> None:
-        """Show how much is done; without a total rich shows a bar that moves."""
+        """Show the progress; without a total, rich shows a moving bar."""
         work = self._progress
         total = None
         if work.share < 1:
@@ -309,7 +309,7 @@ class _Bar:
 
 
 def _make_bar() -> RichProgress:
-    """Return the bar: title, share that is done, time that has passed and time left."""
+    """Return the bar: title, share done, elapsed time and remaining time."""
     from rich import progress
     from rich.console import Console
 

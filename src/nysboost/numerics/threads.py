@@ -1,7 +1,7 @@
 """Threads of passes and of matrix products.
 
-OpenBLAS has one setting of threads for the process, which passes that overlap share: the smallest
-limit holds, and the last pass restores it. threadpoolctl's own limits cost 60 µs and do nothing in
+OpenBLAS has one number of threads per process, which overlapping passes share: the smallest limit
+holds, and the last pass restores it. threadpoolctl's own limits take 60 µs, and have no effect in
 other threads.
 """
 
@@ -25,7 +25,7 @@ _local = threading.local()
 
 @contextmanager
 def limit_threads(threads: int | None) -> Iterator[None]:
-    """Limit matrix products and passes inside to so many threads; None is no limit."""
+    """Limit matrix products and passes to this number of threads; None is no limit."""
     if threads is None:
         yield
         return
@@ -42,12 +42,12 @@ def limit_threads(threads: int | None) -> Iterator[None]:
 
 
 def mark_worker_thread() -> None:
-    """Have passes that this thread begins use no other: it is one of a pass's own."""
+    """Mark this thread as a worker of a pass, so that its own passes use no other threads."""
     _local.most = 1
 
 
 def usable_threads(budget: Budget) -> int:
-    """Return how many threads a pass may use, by the user's own settings."""
+    """Return the number of threads that the user's settings allow for a pass."""
     # the settings of BLAS outside our own limits
     limits = []
     with _lock:
@@ -67,9 +67,9 @@ def usable_threads(budget: Budget) -> int:
 
 
 class limit_blas:  # noqa: N801
-    """A context in which a matrix product runs on at most so many threads, in the whole process.
+    """A context that limits the threads of matrix products in the whole process.
 
-    The smallest limit of all contexts holds; the last that is left restores each library.
+    The smallest limit of all contexts holds, and the last context restores each library.
     """
 
     def __init__(self, threads: int) -> None:
@@ -101,7 +101,7 @@ SMALL = 512  # rows of square matrices whose products gain nothing from a second
 
 
 def threads_for(size: int) -> AbstractContextManager[None]:
-    """Return the context for algebra of square matrices of a size: one thread for small ones."""
+    """Return the context for algebra of square matrices: small ones use one thread."""
     if size <= SMALL:
         return one_blas_thread()
     return nullcontext()
@@ -114,7 +114,7 @@ MOST_THREADS = 8  # of 4,000 × 240 matrices: MNIST on 16 cores 2.2 s, with 16 t
 
 
 def threads_of_samples(budget: Budget) -> limit_blas:
-    """Return the context for algebra of a sample's rows × landmarks, too small for many threads."""
+    """Return the context for algebra of a sample, which is too small for many threads."""
     usable = usable_threads(budget)
     if usable <= FEW_CORES:
         return limit_blas(1)
@@ -132,7 +132,7 @@ _inside: dict[int, int] = {}
 
 
 _changed: dict[int, tuple[int, int]] = {}
-"""Of each library that was changed, by its place, the threads it had before, and those set."""
+"""For each changed library, by address, the number of threads before and the number set."""
 
 
 def _limit() -> int | None:
@@ -140,7 +140,7 @@ def _limit() -> int | None:
 
 
 def _apply_limit() -> None:
-    """Set the smallest limit, or restore what was before; what others have set stays."""
+    """Set the smallest limit, or restore the earlier number, unless others have changed it."""
     limit = _limit()
     for i, (get, change) in enumerate(_libraries()):
         now = get()
@@ -163,7 +163,7 @@ def _apply_limit() -> None:
 
 
 def _forget_threads() -> None:
-    """Begin anew in a forked child, where the threads inside do not exist."""
+    """Reset the state in a forked child, where the threads do not exist."""
     global _lock
     _lock = threading.RLock()
     _inside.clear()
@@ -177,9 +177,9 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _libraries() -> tuple[_Library, ...]:
-    """Return the BLAS libraries of NumPy and SciPy: looking for them takes milliseconds.
+    """Return the BLAS libraries of NumPy and SciPy, cached because finding them takes milliseconds.
 
-    Of OpenBLAS they are its own functions, where its threads belong to the process.
+    For OpenBLAS, these are its own functions, if its threads belong to the process.
     """
     found: list[_Library] = []
     for one in ThreadpoolController().select(user_api="blas").lib_controllers:
@@ -191,7 +191,7 @@ def _libraries() -> tuple[_Library, ...]:
 
 
 def _openblas_functions(loaded: object) -> _Library | None:
-    """Return OpenBLAS's own functions of a library that has them, by one of their names."""
+    """Return OpenBLAS's own functions of a library, under any of their names, if it has them."""
     for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
         name = f"{prefix}openblas_{{}}_num_threads{suffix}"
         change = getattr(loaded, name.format("set"), None)

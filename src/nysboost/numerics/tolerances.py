@@ -1,4 +1,4 @@
-"""Every cut-off of the library, each relative to a scale that the data set."""
+"""Every cut-off of the library, each relative to a scale of the data."""
 
 from __future__ import annotations
 

@@ -43,10 +43,10 @@ class Tree:
 
     @classmethod
     def of(cls, U: Array, most: int, n: int | None = None) -> Tree:
-        """Cut rows U of shape (s, q) until no leaf has more than `most` rows.
+        """Cut rows U (s, q) until no leaf has more than `most` rows.
 
-        Rows that are all alike stay together, however many they are. Of U as a sample of n rows,
-        leaves are so small that few leaves of all rows have more than `most`.
+        Equal rows stay together. If U is a sample of n rows, leaves are made so small that few
+        leaves of all rows exceed `most`.
         """
         s, q = U.shape
         growing = _Growing(U, _rows_in_leaf(s, most, n or s))
@@ -85,7 +85,7 @@ class Tree:
         return -1 - at
 
     def _descend(self, above: NDArray[np.bool_]) -> Indices:
-        """Return the negative child in which each row ends, by its side of each cut, (n, nodes)."""
+        """Return the negative child that each row reaches, from its side of each cut (n, nodes)."""
         n = len(above)
         at = np.zeros(n, dtype=np.intp)
         rows = np.arange(n)
@@ -99,9 +99,9 @@ class Tree:
 
 
 def _rows_in_leaf(s: int, most: int, n: int) -> int:
-    """Return how many of s sampled rows a leaf may have, for at most `most` of all n.
+    """Return the largest number of sampled rows in a leaf, for at most `most` of all n rows.
 
-    Four standard deviations below the expected number: a leaf seldom has more.
+    It is four standard deviations below the expected number, so a leaf seldom exceeds `most`.
     """
     expected = most * s / n
     if expected >= most:
@@ -111,7 +111,7 @@ def _rows_in_leaf(s: int, most: int, n: int) -> int:
 
 
 class _Growing:
-    """A tree that is being made: cuts, and two children of each."""
+    """A tree under construction: cuts, and two children of each."""
 
     def __init__(self, U: Array, most: int) -> None:
         self.U = U
@@ -142,7 +142,7 @@ class _Growing:
 
 
 def _find_cut(U: Array) -> Cut | None:
-    """Return the cut of rows along their leading direction; None if all rows are alike."""
+    """Return the cut of rows along their leading direction; None if all rows are equal."""
     # the leading principal direction, of evenly spread rows
     step = max(1, U.shape[0] // DIRECTION_ROWS)
     some = to_host(U[::step, :])

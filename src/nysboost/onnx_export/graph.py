@@ -1,4 +1,4 @@
-"""A graph of ONNX, to which arithmetic and NumPy's functions add nodes."""
+"""An ONNX graph to which arithmetic and NumPy's functions add nodes."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ INPUTS = {
     "duration": "seconds; NaN where it is missing",
     "category": "text; empty where it is missing",
 }
-"""What the input of a column takes, by its kind."""
+"""The description of a column's input, by its kind."""
 
 OUTPUTS = ("prediction", "label", "probabilities", "features")
 
 ELEMENTS = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "INT64"}
-"""ONNX's types of elements by NumPy's kinds of types; all else is text."""
+"""ONNX element types by the kind of NumPy dtype; everything else is text."""
 
 WIDEST = {"f": np.float64, "i": np.int64}
-"""Types of constants by NumPy's kinds of types."""
+"""Dtypes of constants by the kind of NumPy dtype."""
 
 
 class Tensor(NDArrayOperatorsMixin):
@@ -62,14 +62,14 @@ class Tensor(NDArrayOperatorsMixin):
 
 
 Operand: TypeAlias = Tensor | ArrayLike
-"""What a node takes: a value of the graph, or a constant."""
+"""An input of a node: a value of the graph, or a constant."""
 
 
 class Graph:
-    """A graph of ONNX: call it with an operator and its inputs, tensors or arrays.
+    """An ONNX graph: call it with an operator and its inputs, tensors or arrays.
 
-    Names of inputs are those of columns. All other names inside begin with `prefix`, as no column
-    does, and an input whose name is empty or that of an output is named after its position.
+    Inputs have the names of columns. All internal names begin with `prefix`, which no column name
+    does. If a name is empty or equals an output, the input is named after its position.
     """
 
     def __init__(self, columns: Sequence[str] = ()) -> None:
@@ -125,14 +125,14 @@ class Graph:
             given += "_"
 
         warnings.warn(
-            f"Column {j} is called {name!r}, which ONNX does not take as the name of an input: "
-            f"it is the input {given!r}.",
+            f"Column {j} is called {name!r}, which cannot be the name of an input in ONNX: its "
+            f"input is called {given!r}.",
             stacklevel=4,
         )
         return self.input(given, 1, kind)
 
     def choose(self, values: ArrayLike, positions: Tensor) -> Tensor:
-        """Return those of some constant values, numbers or text, that stand at positions."""
+        """Return the constant values, numbers or text, at some positions."""
         array = np.asarray(values)
         elements = ELEMENTS.get(array.dtype.kind, "STRING")
 
@@ -148,7 +148,7 @@ class Graph:
         return found
 
     def output(self, name: str, found: Tensor, *, flat: bool = False) -> None:
-        """Give a result, of shape (n,) or (n, m), its name."""
+        """Declare a result, shape (n,) or (n, m), as an output with this name."""
         shape = ["n", "m"]
         if flat:
             shape = ["n"]
@@ -179,7 +179,7 @@ class Graph:
         return name
 
     def model(self) -> onnx.ModelProto:
-        """Return all of it, checked."""
+        """Return the complete model, checked."""
         n_bytes = sum(len(array.raw_data) for array in self._arrays)
         if n_bytes > LARGEST:
             msg = "This model has more than 2 GB, too much for ONNX: fit one without leaves."
@@ -206,5 +206,5 @@ class Graph:
 
 
 def join(columns: Sequence[Tensor]) -> Tensor:
-    """Return tables beside each other."""
+    """Concatenate tables side by side."""
     return columns[0].graph("Concat", *columns, axis=1)

@@ -1,4 +1,4 @@
-"""The inputs of a model in a graph of ONNX: columns of a table as `tables.codes` encodes them."""
+"""The inputs of a model in an ONNX graph: columns, encoded as in `tables.codes`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
 
 
 def _encode_number(g: Graph, x: Tensor, column: Column) -> list[Tensor]:
-    """Return a number with the median for a gap, its indicator, and the cycles of a date."""
+    """Return a number with gaps filled by the median, its indicator, and the cycles of a date."""
     gaps: Tensor = np.isnan(x)
     filled = g("Where", gaps, [column.median], x)
     parts = [filled * [column.scale]]
@@ -72,7 +72,7 @@ def _encode_number(g: Graph, x: Tensor, column: Column) -> list[Tensor]:
 
 
 def _phase(seconds: Tensor, cycle: Cycle) -> Tensor:
-    """Return the share of the period of a cycle that has passed."""
+    """Return the phase of a cycle: the share of the period that has passed."""
     since_start = seconds - cycle.start
     if cycle.step:
         steps = np.floor(since_start / cycle.step)
@@ -85,7 +85,7 @@ def _phase(seconds: Tensor, cycle: Cycle) -> Tensor:
 
 
 def _round(x: Tensor) -> Tensor:
-    """Return numbers with as many digits as `tables.dates` gives them."""
+    """Round numbers to the digits of `tables.dates`."""
     unit = 10.0**DIGITS
     rounded: Tensor = np.rint(x * unit) / unit
     return rounded

@@ -1,4 +1,4 @@
-"""Feature maps, leaves and calibrations as nodes of a graph of ONNX."""
+"""Feature maps, leaves and calibrations as nodes of an ONNX graph."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def regress(model: NystroemRegressor, X: Tensor) -> Tensor:
 
 
 def classify(model: NystroemClassifier, X: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the likeliest label, shape (n,), and the softmax of the logits, shape (n, k)."""
+    """Return the most probable label (n,), and the softmax of the logits (n, k)."""
     g = X.graph
     k = len(model.classes_)
     found = _predict(model._members, X)
@@ -71,7 +71,7 @@ def classify(model: NystroemClassifier, X: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _predict(members: Sequence[Member], X: Tensor) -> Tensor:
-    """Return the sum of what members contribute by landmarks and by leaves, shape (n, t)."""
+    """Return the sum of the members' contributions by landmarks and leaves, shape (n, t)."""
     parts = []
     for member in members:
         model = member.predictor
@@ -105,7 +105,7 @@ def _predict(members: Sequence[Member], X: Tensor) -> Tensor:
 
 
 def _add_codes(X: Tensor, edges: Sequence[Floats]) -> Tensor:
-    """Return the columns with their piecewise-linear codes beside them."""
+    """Return the columns followed by their piecewise-linear codes."""
     parts = [X]
     for j, of_column in enumerate(edges):
         if len(of_column) <= 2:  # as in `PiecewiseCodes`
@@ -120,7 +120,7 @@ def _add_codes(X: Tensor, edges: Sequence[Floats]) -> Tensor:
 
 
 def _predict_in_leaves(leaves: Leaves, U: Tensor, w: Floats) -> Tensor:
-    """Return k(u, V) w of the leaf of each mapped row: the rows of a leaf are taken together."""
+    """Return k(u, V) w in the leaf of each mapped row, for all rows of a leaf together."""
     g = U.graph
     V = floats_on_host(leaves.V)
     if len(leaves.tree.thresholds) == 0:
@@ -144,7 +144,7 @@ def _predict_in_leaves(leaves: Leaves, U: Tensor, w: Floats) -> Tensor:
 
 
 def _find_leaf_rows(tree: Tree, U: Tensor) -> list[Operand]:
-    """Return for each leaf of a tree which mapped rows are in it, truth values of shape (n, 1)."""
+    """Return for each leaf of a tree a mask (n, 1) of the mapped rows in it."""
     # on which side of each node's plane a row lies
     projected = U @ tree.directions.T
     above = np.greater(projected, tree.thresholds[None, :])
@@ -165,7 +165,7 @@ def _find_leaf_rows(tree: Tree, U: Tensor) -> list[Operand]:
 
 @dataclass(frozen=True, eq=False)
 class MappedPoints:
-    """Rows u, (n, q), and landmarks v, (m, q), behind the metric of a kernel."""
+    """Rows u (n, q) and landmarks v (m, q), mapped by the metric of a kernel."""
 
     U: Tensor
     V: Floats
@@ -190,7 +190,7 @@ class MappedPoints:
                 return _matern(kernel.nu, distances * kernel._rate())
 
         known = "a Gaussian, Laplacian, Matern or polynomial kernel"
-        raise TypeError(f"{kernel} has no form in ONNX: take {known}.")
+        raise TypeError(f"{kernel} cannot be exported to ONNX: choose {known}.")
 
     def _products(self) -> Tensor:
         return self.U @ self.V.T
@@ -225,12 +225,12 @@ def _matern(nu: float, r: Tensor) -> Tensor:
 
 
 def _map_points(features: FeatureMap, X: Tensor) -> MappedPoints:
-    """Return rows and landmarks of a feature map, behind the metric of its kernel."""
+    """Return rows and landmarks of a feature map, mapped by the metric of its kernel."""
     Z = features.landmarks.points
     if Z is None or isinstance(features.kernel, Waves | Clustered):
         raise TypeError(
-            "These features are no kernel values at landmarks, which is what to_onnx takes: "
-            "choose a method with landmarks, and rows, not kernel values."
+            "to_onnx needs features that are kernel values with landmarks: choose a method with "
+            "landmarks, and fit to rows instead of a precomputed kernel."
         )
 
     # apply the metric of the kernel; that of scikit-learn's kernels is a name
@@ -243,7 +243,7 @@ def _map_points(features: FeatureMap, X: Tensor) -> MappedPoints:
 
 
 def _map_rows(metric: Metric, X: Tensor) -> Tensor:
-    """Return rows behind a metric: warped, then multiplied by its map."""
+    """Return rows mapped by a metric: warped, then multiplied by its matrix."""
     if metric.warp is not None:
         X = _warp(X, metric.warp)
     if metric.map.ndim == 1:
@@ -253,7 +253,7 @@ def _map_rows(metric: Metric, X: Tensor) -> Tensor:
 
 
 def _warp(X: Tensor, warp: Quantiles) -> Tensor:
-    """Return each column after its piecewise-linear function: a line and hinges max(x − v, 0)."""
+    """Apply the piecewise-linear function of each column, a line and hinges max(x − v, 0)."""
     columns = []
     for j, (knots, heights) in enumerate(zip(warp.knots, warp.heights, strict=True)):
         slopes = np.zeros(1)

@@ -6,6 +6,6 @@ from typing import Any
 
 
 def read_toml(name: str) -> dict[str, Any]:
-    """Read one of the paper's tables that lie beside the code."""
+    """Read one of the paper's TOML tables in this package."""
     path = Path(__file__).parent / name
     return tomllib.loads(path.read_text(encoding="utf-8"))

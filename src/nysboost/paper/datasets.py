@@ -1,7 +1,7 @@
 """The paper's five data sets, the simulation, and scikit-learn's digits, as ``.npz`` files.
 
-They are looked for in ``--data-dir``, else ``NYSBOOST_DATA``; in the cache; then downloaded, and
-kept in the cache, with checksums of what was downloaded and of what was made of it.
+They are read from ``--data-dir``, or ``NYSBOOST_DATA``, or the cache. Otherwise they are downloaded
+to the cache. Checksums protect the downloads and the converted files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nysboost.rows.files import write_npz
 from nysboost.user_error import UserError, import_optional
 
 Stored: TypeAlias = NDArray[np.number]
-"""Points as a file holds them, (n, d), of any type of numbers."""
+"""Points as stored in a file, (n, d), of any number type."""
 
 Parse: TypeAlias = Callable[[Sequence[Path]], Stored]
 """Downloaded files ↦ the points in them."""
@@ -36,9 +36,9 @@ Parse: TypeAlias = Callable[[Sequence[Path]], Stored]
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set's size in the paper, what is done to its features, and where it comes from.
+    """A data set: its size in the paper, the scaling of its features, and its source.
 
-    `file` holds it as an array X, made by `parse` from downloads: addresses with checksums, or
+    `file` holds it as an array X, which `parse` makes from `downloads`, addresses with checksums or
     "". `digest` is the SHA-256 of X, or "".
     """
 
@@ -56,7 +56,8 @@ class Dataset:
 class Points:
     """A data set in memory, and where it came from.
 
-    `values` are as stored, (n, d), None for the simulation; features are (values − shift) / scale.
+    `values` (n, d) are the stored values, None for the simulation. Features are (values − shift) /
+    scale.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Points:
             return rng.standard_normal((n, 2))
         available = len(self.values)
         if n > available:
-            raise UserError(f"{n} points are asked for, but {self.source} has {available}.")
+            raise UserError(f"{n} points were asked for, but {self.source} has only {available}.")
 
         # keep the order of the file
         chosen = rng.choice(available, size=n, replace=False)
@@ -81,26 +82,26 @@ class Points:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Points and dimension."""
+        """Number of points, and dimension."""
         if self.values is None:
             return (1000, 2)
         return self.values.shape
 
     def fingerprint(self) -> str:
-        """Return a digest of the values, so that other data never count as the same."""
+        """Return a digest of the values, which distinguishes different data."""
         if self.values is None:
             return self.name
         return f"{self.name} {self.values.shape} {_digest(self.values)[:16]}"
 
 
 def _digest(values: Stored) -> str:
-    """Return the SHA-256 of an array's content."""
+    """Return the SHA-256 of the content of an array."""
     content = np.ascontiguousarray(values).data
     return hashlib.sha256(content).hexdigest()
 
 
 def list_folders(data_dir: Path | None) -> list[Path]:
-    """Return the folders in which data sets are looked for, in order."""
+    """Return the folders that are searched for data sets, in order."""
     folders = []
     given = data_dir or os.environ.get("NYSBOOST_DATA")
     if given:
@@ -134,7 +135,7 @@ def load(
     data_dir: Path | None = None,
     say: Callable[[str], None] = _say_nothing,
 ) -> Points:
-    """Read a data set, downloading it, and saying so, if no folder has it."""
+    """Read a data set; if no folder has it, download it with a message."""
     if name not in DATASETS:
         raise UserError(unknown("data set", name, DATASETS))
 
@@ -166,7 +167,7 @@ def load(
 
 
 def draw(name: str, most: int, seed: int, data_dir: Path | None) -> tuple[Floats, int]:
-    """Return at most so many points of a data set, drawn at random, and how many it has."""
+    """Return a random sample of a data set, and its total number of points."""
     stored = load(name, data_dir)
     n = stored.shape[0]
     rng = np.random.default_rng(seed)
@@ -174,7 +175,7 @@ def draw(name: str, most: int, seed: int, data_dir: Path | None) -> tuple[Floats
 
 
 def list_all(data_dir: Path | None = None) -> list[dict[str, str]]:
-    """Return a row for each data set: its size in the paper, and where its file was found."""
+    """Return a row for each data set: its size in the paper, and the place of its file."""
     rows = []
     for name, dataset in DATASETS.items():
         found = "built in"
@@ -252,7 +253,7 @@ def fetch(dataset: Dataset, path: Path) -> Path:
 
 
 def _retrieve(address: str, checksum: str, folder: Path) -> Path:
-    """Download one file, unless it is there."""
+    """Download a file, unless it exists."""
     pooch = import_optional("pooch")
     shows_progress = find_spec("tqdm") is not None
     try:
@@ -282,7 +283,7 @@ def parse_glove(paths: Sequence[Path]) -> Stored:
 
 
 def parse_integers(paths: Sequence[Path], dtype: type[np.int16 | np.uint8]) -> Stored:
-    """Read files of comma-separated integers, one after the other; the last column is the label."""
+    """Read and concatenate files of comma-separated integers; the last column is the label."""
     parts = [np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2) for path in paths]
     table = np.concatenate(parts)
     return table[:, :-1]

@@ -29,7 +29,8 @@ LINES: dict[str, Dashes] = {"mean": "solid", "med": (0, (6, 2)), "SF": (0, (1, 1
 MARKS = {"mean": "o", "med": "s", "SF": "^"}
 
 WIDTHS = {"UUB": 4.0, "UEB": 2.4}
-"""With the paper's η these nearly coincide with the next: wider lines are seen below the others."""
+"""With the paper's η, these curves nearly coincide with others: wider lines remain visible below
+them."""
 
 FEW = (1.0, 2.0, 5.0)
 MANY = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
@@ -38,12 +39,13 @@ MANY = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 PANEL_WIDTH = 4.4
 PANEL_HEIGHT = 3.5
 LEGEND_HEIGHT = 0.9
-"""Inches. Two panels are 880 points wide, so that 9-point letters are legible at 390 pixels."""
+"""Height in inches. Two panels are 880 points wide, so that 9-point letters are legible at 390
+pixels."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: a preset, and which of the preset's own figures it draws."""
+    """One panel: a preset, and the figure of the preset that it draws."""
 
     preset: str
     number: int = 0
@@ -96,12 +98,12 @@ def available(results: ByPreset) -> list[Figure]:
 
 
 def file_name(figure: Figure, reading: Reading) -> str:
-    """Return the picture's name, without what says its format."""
+    """Return the name of the picture file, without its extension."""
     return f"figure-{figure.number}-{reading}"
 
 
 def label(panel: Panel, results: ByPreset) -> str:
-    """Return what is written above a panel."""
+    """Return the title of a panel."""
     labels = list(results[panel.preset].preset.figures)
     return labels[panel.number]
 
@@ -201,7 +203,7 @@ def draw_panel(axes: Axes, panel: Panel, result: Results, reading: Reading) -> N
 
 
 def find_look(method: str) -> Look:
-    """Return a colour for the weights, and a line and a mark for the clustering."""
+    """Return a colour for the weights, and a line style and marker for the clustering."""
     if method == BASELINE:
         return {"color": BLACK, "linestyle": "dashed", "linewidth": 1.8}
 

@@ -1,4 +1,4 @@
-"""The ledger: which of the paper's statements hold."""
+"""The ledger, which decides which of the paper's statements hold."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from nysboost.tables.values import Booleans
 Test: TypeAlias = Literal["Welch", "paired"]
 
 TIE = 0.02
-"""Two means are tied if they differ by less than this share: a fifth of what counts as close."""
+"""Two means are tied if they differ by less than this share."""
 
 POWER = 0.8
-"""The chance of a clear answer with the number of replicates that is said to decide."""
+"""The probability of a clear answer with the recommended number of replicates."""
 
 HOW_DECIDED = (
     "A statement is taken apart into comparisons of two means, each a one-sided test at 5 % "
@@ -47,17 +47,18 @@ class Sides:
 
     @property
     def always_paired(self) -> bool:
-        """Whether the sides are two numbers of learners of one run."""
+        """Whether both sides come from the same run, with different numbers of learners."""
         return isinstance(self.part, Comparison) and self.part.paired
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the records say of a statement under one reading of the validation sets.
+    """The decision on a statement under one reading of the validation sets.
 
-    `lacks` are presets that it needs; `counts` says how many comparisons "hold", are "reversed",
-    "tied" and "open"; `weakest` is the one furthest from holding, in words; `rests_on` is the test
-    that decided; `would_decide` is the number of replicates that would.
+    `lacks` names missing presets. `counts` is the number of comparisons that "hold", are
+    "reversed", "tied" and "open". `weakest` describes the comparison furthest from holding, and
+    `rests_on` names the deciding test. `would_decide` is the number of replicates that would
+    decide.
     """
 
     statement: Statement
@@ -138,9 +139,9 @@ def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Si
 class Tests:
     """Statistics of all comparisons of a statement, each of shape (comparisons,).
 
-    `t` is of "left is smaller", negative where it is; `smaller`, `larger` and `tie` are p-values of
-    three alternatives, the last by two one-sided tests (Schuirmann 1987), of which `t_tie` is the
-    weaker statistic.
+    `t` is negative if the left side is smaller. `smaller`, `larger` and `tie` are p-values of three
+    alternatives. The last comes from two one-sided tests (Schuirmann 1987), and `t_tie` is the
+    weaker of their statistics.
     """
 
     t: Floats
@@ -197,7 +198,7 @@ class Evidence:
         return ~(self.holds | self.reversed | self.tied)
 
     def counts(self) -> dict[str, int]:
-        """Return how many comparisons there are of each kind."""
+        """Return the number of comparisons of each kind."""
         return {
             "hold": int(self.holds.sum()),
             "reversed": int(self.reversed.sum()),
@@ -209,8 +210,8 @@ class Evidence:
 def _classify(statement: Statement, tests: Tests) -> Evidence:
     """Compare p-values with the level of the statement.
 
-    Where one comparison is enough, "holds" is corrected by Holm; "reversed" always is, because one
-    reversed comparison refutes a statement.
+    "Reversed" is corrected by Holm, because one reversed comparison refutes a statement. "Holds" is
+    corrected if one comparison is enough.
     """
     # p-values of "left is smaller"
     p_values = tests.smaller
@@ -300,8 +301,8 @@ def _find_verdict(statement: Statement, replicates: int, outcome: Evidence) -> s
 def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Evidence) -> int:
     """Return how many replicates would likely decide, if means and deviations stay as they are.
 
-    A statistic grows with the square root of the replicates. Each comparison is decided by what is
-    clearest: that the means differ, or that they are tied.
+    A statistic grows with the square root of the number of replicates. Each comparison is decided
+    by its clearest alternative: the means differ, or they are tied.
     """
     if statement.at_replicates is not None:
         return statement.at_replicates
@@ -348,7 +349,7 @@ def _say_weakest(measured: Sequence[Sides], tests: Tests) -> str:
 
 
 def decide_all(results: ByPreset) -> list[Decision]:
-    """Decide every statement under each reading that was run; small versions decide nothing."""
+    """Decide every statement under each reading; small versions decide nothing."""
     of_paper = {name: result for name, result in results.items() if result.has_paper_sizes}
     readings: dict[Reading, None] = {}
     for result in of_paper.values():
@@ -361,7 +362,7 @@ def decide_all(results: ByPreset) -> list[Decision]:
 
 
 def group_by_statement(decisions: Iterable[Decision]) -> dict[int, list[Decision]]:
-    """Return the decisions under each statement's number, one for each reading."""
+    """Group the decisions by the number of the statement, one for each reading."""
     groups: dict[int, list[Decision]] = {}
     for decision in decisions:
         groups.setdefault(decision.statement.number, []).append(decision)

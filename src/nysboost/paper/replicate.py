@@ -1,7 +1,7 @@
-"""One replicate: nine boosting trajectories and an ensemble, each found once, give 30 methods.
+"""One replicate: 30 methods from nine boosting trajectories and an ensemble, each computed once.
 
-The errors of all mixtures are exact: their squares are expanded into inner products of features,
-which are computed once; small ones, where that cancels, come from the residual.
+The errors of all mixtures are exact. Their squares are expanded into inner products of features,
+which are computed once. If this cancels, the error is computed from the residual.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ METHODS: tuple[str, ...] = (*MIXTURES, *POOLED)
 
 Key = TypeVar("Key", bound=Hashable)
 Values = dict[str, list[float]]
-"""What is measured of each method, at each number of learners; NaN where it is not measured."""
+"""The measured values of each method at each number of learners, NaN if not measured."""
 
 DATA, LEARNERS, UNIFORM, ADAPTIVE = range(4)
-"""Streams of random numbers. All mixtures use one, so that they share the first learner, V1, V2."""
+"""Streams of random numbers. All mixtures use the same one, so they share the first learner, V1 and
+V2."""
 
 
 def settings_of(preset: Preset, reading: Reading, n_learners: int | None = None) -> Settings:
@@ -82,7 +83,7 @@ def kernel_gram(preset: Preset, X: Array) -> Gram:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one replicate gave under a reading; `reading` is None where no reading matters."""
+    """The result of a replicate under a reading; `reading` is None if it does not matter."""
 
     reading: Reading | None
     values: Values
@@ -91,7 +92,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Replicate:
-    """All that the numbers of one replicate depend on; an empty `device` is NumPy."""
+    """Everything on which the numbers of a replicate depend; an empty `device` is NumPy."""
 
     preset: Preset
     points: Points
@@ -106,7 +107,7 @@ class Replicate:
         return tuple(name for name in self.methods if name not in POOLED)
 
     def generator(self, stream: int) -> np.random.Generator:
-        """Return the random numbers of one part of the replicate, whoever computes it and when."""
+        """Return the random generator of one part of the replicate, independent of the process."""
         number = self.number
         if stream == DATA and not self.preset.redraw:
             number = 0  # all replicates have the same points
@@ -119,7 +120,7 @@ class Replicate:
         return self.points.draw(self.preset.n_points, self.generator(DATA))
 
     def measure(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
-        """Yield what the preset measures, under each reading."""
+        """Yield the measurements of the preset, under each reading."""
         if self.preset.measure == "seconds":
             yield from self._measure_seconds(readings)
         else:
@@ -202,7 +203,7 @@ class Replicate:
     # Seconds
 
     def _measure_seconds(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
-        """Yield the processor time of each method and number of learners, nothing shared."""
+        """Yield the processor time of each method and number of learners, measured separately."""
         X = self.draw()
         few = min(2, self.preset.n_learners)
         for reading in readings:
@@ -235,7 +236,7 @@ class Replicate:
         return time.process_time() - began
 
     def _slope(self, name: str) -> float:
-        """Return d log(time) / d log(size) of URB-mean, in n, p or m, all else as in the preset."""
+        """Return d log(time) / d log(size) of URB-mean in n, p or m."""
         reading = Reading("columns", "columns")
         seconds = []
         for factor in SLOPE_FACTORS:
@@ -253,11 +254,11 @@ class Replicate:
 
 
 SLOPE_FACTORS = (1, 2, 4)
-"""Sizes whose times give a slope: n = 1000 to 4000, p and m from half to twice the preset's."""
+"""Factors of the sizes for a slope: n from 1000 to 4000, p and m from half to twice the preset."""
 
 
 def _resize(preset: Preset, slope: str, factor: int) -> Preset:
-    """Return the preset with another n, p or m; of p and m the least is half the preset's."""
+    """Return the preset with another n, p or m; the smallest p and m are half the preset's."""
     match slope:
         case "slope_n":
             return replace(preset, n_points=factor * preset.n_points)
@@ -268,9 +269,9 @@ def _resize(preset: Preset, slope: str, factor: int) -> Preset:
 
 
 def group_by_trajectory(methods: Sequence[str]) -> list[list[str]]:
-    """Return methods in groups that find the same learners and differ in the final weights only.
+    """Group methods that find the same learners and differ only in the final weights.
 
-    Those are the ensembles, and variants with the same X and clustering in "XYB-clustering".
+    These are the ensembles, and variants with the same X and clustering in "XYB-clustering".
     """
     groups: dict[str, list[str]] = {}
     for name in methods:
@@ -285,9 +286,9 @@ def group_by_trajectory(methods: Sequence[str]) -> list[list[str]]:
 def measure_matrix(name: str, G: Floats, rank: int) -> float:
     """Return a property of a kernel matrix G, shape (n, n).
 
-    "rank_99" is how many of the largest eigenvalues hold 99 % of the trace. "coherence" is
-    (n / k) max_i ‖U_k[i, :]‖² of the k leading eigenvectors, from 1, where rows weigh alike, to
-    n / k, where one row alone has an eigenvector.
+    "rank_99" is the number of leading eigenvalues with 99 % of the trace. "coherence" is (n / k)
+    max_i ‖U_k[i, :]‖² for the k leading eigenvectors. It is between 1, if all rows have equal
+    weight, and n / k, if an eigenvector belongs to a single row.
     """
     n = len(G)
     if name == "rank_99":
@@ -312,7 +313,7 @@ def _place(X: Floats, device: str) -> Array:
 
 
 CANCELS_BELOW = 1e-5
-"""Below this relative error the expansion of its square keeps fewer than five digits."""
+"""Below this relative error, the expansion of its square has fewer than five correct digits."""
 
 
 def relative_errors(
@@ -321,8 +322,8 @@ def relative_errors(
     """Return ‖G − Σ w_i F_i F_iᵀ‖_F / ‖G‖_F for each vector of weights.
 
     G has shape (n, n), F_i (n, k_i); each vector, of shape (p,), weighs the first p learners. The
-    square is ‖G‖² − 2 Σ w_i ⟨G, F_i F_iᵀ⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖², or, where that cancels,
-    computed from the residual itself.
+    square is ‖G‖² − 2 Σ w_i ⟨G, F_i F_iᵀ⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖². If this cancels, it is
+    computed from the residual.
     """
     # F = [F_1, F_2, …], and where each of them starts
     xp = namespace(G)

@@ -1,4 +1,4 @@
-"""The report of ``nysboost reproduce``: what was run, what it gave, which statements hold."""
+"""The report of ``nysboost reproduce``: the runs, their results, and the verdicts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_SAID = 10_000
-"""A number of replicates above this is said to be more than it."""
+"""A larger number of replicates is reported as "more than" this."""
 
 EVERYTHING = "nysboost reproduce all --variants stated"
 
@@ -32,7 +32,7 @@ ALL, NONE, MIXED, OPEN, NO_DATA = (
     "undecided under some reading",
     "without data",
 )
-"""What may be said of a statement."""
+"""The possible verdicts on a statement."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ def make_page(
 ) -> Page:
     """Return the report: figures, verdicts, then details.
 
-    With `panels` each panel is a chart of its own, as a web page draws them; without, each figure
-    is the picture that lies beside the page.
+    With `panels`, each panel is a separate chart, for a web page. Without, each figure is a picture
+    file in the same folder.
     """
     # collect the settings and versions that made the numbers
     used = {}
@@ -87,7 +87,7 @@ def make_page(
 
 
 def _find_commands(results: ByPreset, command: str) -> dict[str, str]:
-    """Return the command that repeats the run and, if that is another, the one for the paper's."""
+    """Return the command that repeats the run and, if different, that for the paper's sizes."""
     commands = {"The same numbers again:": command}
     if command == EVERYTHING or not set(results) <= set(ORDER):
         return commands
@@ -111,7 +111,7 @@ def _find_files(results: ByPreset, decisions: Sequence[Decision]) -> list[str]:
 
 
 def _make_figures(results: ByPreset, panels: bool) -> Section:
-    """Return the figures under the first reading: all sets as whole columns, if that was run."""
+    """Return the figures under the first reading: whole columns, if they were run."""
     charts = []
     for figure in figures.available(results):
         reading = _first_reading(figure, results)
@@ -138,7 +138,7 @@ def _first_reading(figure: Figure, results: ByPreset) -> Reading:
 
 
 def _draw_nothing(axes: Axes) -> None:
-    """Draw a chart whose picture is there."""
+    """Draw nothing, for a chart whose picture exists."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _chart_panel(figure: Figure, panel: Panel, results: ByPreset) -> Chart:
 
 
 def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
-    """Yield a row for each statement, and what decided against those that do not hold."""
+    """Yield a row for each statement, with the evidence against those that do not hold."""
     if not decisions:
         sentence = "A small version decides none of the paper's statements."
         yield Section("Which statements hold", [sentence])
@@ -195,7 +195,7 @@ def _make_verdicts(decisions: Sequence[Decision]) -> Iterator[Section]:
 
 
 def _count_verdicts(decisions: Sequence[Decision]) -> Iterator[str]:
-    """Yield how many statements have each verdict, for each reading."""
+    """Yield the number of statements with each verdict, for each reading."""
     for words in _list_readings(decisions):
         mine = [decision for decision in decisions if decision.reading.words == words]
         counts = Counter(decision.verdict for decision in mine)
@@ -208,7 +208,7 @@ def _list_readings(decisions: Sequence[Decision]) -> list[str]:
 
 
 def say_verdict(d: Decision) -> str:
-    """Return a verdict; an undecided one with the number of replicates that would decide."""
+    """Describe a verdict; an undecided one includes the number of replicates that would decide."""
     if d.verdict == LACKS:
         return f"{LACKS}: {', '.join(d.lacks)}"
     if d.would_decide is None:
@@ -220,7 +220,7 @@ def say_verdict(d: Decision) -> str:
 
 
 def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
-    """Yield what the paper says word for word, and how it was tested."""
+    """Yield the words of the paper, and how they were tested."""
     if not decisions:
         return
 
@@ -236,7 +236,7 @@ def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
 
 
 def _group(decisions: Sequence[Decision]) -> dict[str, list[str]]:
-    """Return the gists of the statements by what is said of them."""
+    """Group the summaries of the statements by verdict."""
     groups: dict[str, list[str]] = {}
     for number, mine in group_by_statement(decisions).items():
         what = _find_group({decision.verdict for decision in mine})
@@ -246,7 +246,7 @@ def _group(decisions: Sequence[Decision]) -> dict[str, list[str]]:
 
 
 def _find_group(verdicts: set[str]) -> str:
-    """Return what is said of a statement with these verdicts under the readings."""
+    """Return the overall verdict on a statement from its verdicts under the readings."""
     if LACKS in verdicts:
         return NO_DATA
     if "undecided" in verdicts:
@@ -261,7 +261,7 @@ def _find_group(verdicts: set[str]) -> str:
 
 
 def list_verdicts(decisions: Sequence[Decision]) -> list[str]:
-    """Return which statements hold, which do not, and what lies between, a sentence for each."""
+    """Return sentences on the statements that hold, do not hold, or are undecided."""
     return [
         f"{what.capitalize()} ({len(gists)}): {'; '.join(gists)}."
         for what, gists in _group(decisions).items()
@@ -300,7 +300,7 @@ def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
 
 
 def _make_summary(results: ByPreset) -> Section:
-    """Return a row for each preset: its best variant, URB-mean and the ensemble, all learners."""
+    """Return a row for each preset: best variant, URB-mean and ensemble, with all learners."""
     title = "With the most learners"
     head = ["", "replicates", "best variant drawn", "URB-mean", BASELINE]
     head.append("learners of URB-mean for the error of the ensemble")
@@ -350,7 +350,7 @@ def _say_mean(summary: Summary, i: int) -> str:
 
 
 def _say_match(summary: Summary | None) -> str:
-    """Return how many learners reach the error that the ensemble has with the most, or a dash."""
+    """Return the number of learners that reach the ensemble's final error, or a dash."""
     if summary is None or summary.to_match is None:
         return "–"
     return str(summary.to_match)

@@ -31,7 +31,7 @@ from nysboost.settings import Shape
 from nysboost.user_error import UserError
 
 RUN_FILE = "run.json"
-"""What was asked for in a folder, so that a run never replaces the report of another."""
+"""A file that describes the run of a folder, so that no run replaces the report of another."""
 
 
 def run(options: Namespace) -> dict[str, object]:
@@ -65,10 +65,10 @@ def run(options: Namespace) -> dict[str, object]:
     # stop here if no report is due
     if left:
         outcome = f"Stopped after {options.max_minutes} min; still to run: {', '.join(left)}."
-        return _without_report(outcome, "The same command goes on where it was.")
+        return _without_report(outcome, "The same command continues the run.")
     if options.records_only:
         outcome = f"All records are in {options.out}."
-        return _without_report(outcome, "--report-only makes the report of them.")
+        return _without_report(outcome, "To write a report of them, use --report-only.")
     return _write_report(results, sources, options)
 
 
@@ -85,7 +85,7 @@ def _make_plan(preset: Preset, options: Namespace) -> RunPlan:
 
 
 def _load_data(chosen: Sequence[Preset], data_dir: Path | None) -> dict[str, Points]:
-    """Return each data set that some preset uses, by its name."""
+    """Return the data sets that the presets use, by name."""
     names = dict.fromkeys(preset.data for preset in chosen)
     return {name: datasets.load(name, data_dir, print) for name in names}
 
@@ -93,7 +93,7 @@ def _load_data(chosen: Sequence[Preset], data_dir: Path | None) -> dict[str, Poi
 def _make_records(
     plans: Mapping[str, RunPlan], sources: Mapping[str, Points], options: Namespace
 ) -> Iterator[tuple[str, Results | None]]:
-    """Yield the results of each preset; None where the time was over before its last replicate."""
+    """Yield the results of each preset, or None if time was over before its last replicate."""
     deadline = None
     if options.max_minutes is not None:
         deadline = time.time() + 60 * options.max_minutes
@@ -110,7 +110,7 @@ def _make_records(
             result = runner.run(plan, options.out / name, options.jobs, deadline)
         made = work.done - work.before
         seconds = format_seconds(time.perf_counter() - began)
-        print(f"{made:g} of {work.total:g} records were made now, in {seconds}.")
+        print(f"{made:g} of {work.total:g} records were computed now, in {seconds}.")
         yield name, result
 
 
@@ -144,7 +144,7 @@ def _write_report(
 
     # print the outcome
     print(page.headline)
-    print(f"The report is {out / REPORT}; figures and numbers lie beside it.")
+    print(f"The report is {out / REPORT}; figures and numbers are in the same folder.")
     verdicts = []
     for decision in decisions:
         if decision.verdict == ledger.LACKS:
@@ -159,7 +159,7 @@ def _write_report(
 
 
 def _describe_run(options: Namespace) -> str:
-    """Return what makes a run the same one, whatever its number of replicates."""
+    """Return a description of a run, independent of its number of replicates."""
     asked = {
         "presets": sorted(map(str, options.presets)),
         "variants": options.variants,
@@ -171,7 +171,7 @@ def _describe_run(options: Namespace) -> str:
 
 
 def _refuse_other_report(options: Namespace) -> None:
-    """Refuse to replace the report of another run without --force."""
+    """Raise if the report of another run would be replaced without --force."""
     has_report = (options.out / REPORT).exists()
     if options.force or options.records_only or not has_report:
         return
@@ -191,7 +191,7 @@ def _refuse_other_report(options: Namespace) -> None:
 
 @dataclass(frozen=True)
 class Replicates:
-    """How many replicates were asked for: of presets by name, and of all others, if at all."""
+    """The user's numbers of replicates: for presets by name, and for all others."""
 
     of: Mapping[str, int]
     of_others: int | None
@@ -222,7 +222,7 @@ class Replicates:
 
 
 def choose_presets(options: Namespace) -> list[Preset]:
-    """Return the presets asked for, with the overrides of the options."""
+    """Return the chosen presets, with the overrides of the options."""
     names = dict.fromkeys(options.presets)
     if "all" in names:
         names = dict.fromkeys(presets.ORDER)
@@ -263,14 +263,14 @@ def _choose_preset(name: str, replicates: Replicates, options: Namespace) -> Pre
 
 
 def _choose_shapes(asked: str, of_preset: tuple[Shape, ...]) -> tuple[Shape, ...]:
-    """Return the shapes asked for; "both" are those of the preset."""
+    """Return the chosen shapes; "both" means those of the preset."""
     if asked == "both":
         return of_preset
     return tuple(shape for shape in SHAPES if shape == asked)
 
 
 def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
-    """Return the methods to run, with the baseline; "stated" are those the paper speaks of."""
+    """Return the methods to run, with the baseline; "stated" are those that the paper mentions."""
     if variants == "all":
         asked = set(METHODS)
     elif variants == "stated":

@@ -1,4 +1,4 @@
-"""The results of a preset, and the statistics of them: means, tests, Holm's correction."""
+"""The results of a preset, and their statistics: means, tests, Holm's correction."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from nysboost.paper.statements import Side
 
 @dataclass(frozen=True)
 class Summary:
-    """What is said of one method under one reading, at each number of learners.
+    """The summary of one method under one reading, at each number of learners.
 
-    Arrays have shape (len(counts),). `p_value` is of the one-sided Welch test of "smaller than
-    ensemble-ridge", `holm` corrects it over all methods and counts; NaN for that baseline.
-    `to_match` is the least number of learners that reaches ensemble-ridge with the most.
+    Arrays have shape (len(counts),). `p_value` is that of the one-sided Welch test of "smaller than
+    ensemble-ridge", and `holm` corrects it over all methods and counts; both are NaN for the
+    baseline. `to_match` is the smallest number of learners that reaches the final error of
+    ensemble-ridge.
     """
 
     method: str
@@ -56,14 +57,14 @@ class Results:
 
     @property
     def has_paper_sizes(self) -> bool:
-        """Whether the preset is one of the paper's, with all its points and learners."""
+        """Whether this is a preset of the paper, with all its points and learners."""
         name = self.preset.name
         if name not in presets.ORDER:
             return False
         return self.preset.settings() == presets.load(name).settings()
 
     def sample(self, reading: Reading, side: Side) -> Floats | None:
-        """Return one value for each replicate, or None if it was not measured."""
+        """Return a value for each replicate, or None if it was not measured."""
         of_reading = self.values.get(reading, {})
         values = of_reading.get(side.method)
         if values is None or side.n_learners not in self.counts:
@@ -104,7 +105,7 @@ class Results:
         ]
 
     def _learners_to_match(self, mine: Floats, base: Floats) -> int | None:
-        """Return the least number of learners whose mean error is the baseline's with the most."""
+        """Return the smallest number of learners that reaches the final error of the baseline."""
         if self.preset.measure != "error":
             return None
         target = base[:, -1].mean()
@@ -141,7 +142,7 @@ ByPreset: TypeAlias = Mapping[str, Results]
 
 
 def _standard_error(values: Floats) -> Floats:
-    """Return the standard error over replicates; NaN of one."""
+    """Return the standard error over replicates, NaN if there is only one."""
     n = len(values)
     if n == 1:
         return np.full_like(values[0], np.nan)

@@ -1,7 +1,7 @@
-"""Runs a preset over processes, on which records do not depend; safe to stop at any moment.
+"""Run a preset in several processes, which do not affect the records; safe to stop at any time.
 
-A file of records has a line of JSON for the settings, whose digest is in its name, and one for
-each record. It is written anew with each replicate, whole or not at all.
+A file of records has one line of JSON for the settings, and one for each record. Its name contains
+a digest of the settings. It is rewritten after each replicate, completely or not at all.
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ RecordKey: TypeAlias = tuple[int, str]
 """A replicate and the name of a reading: what tells one record from another."""
 
 ANY = "any"
-"""The name of the record with what no reading of the validation sets changes."""
+"""The name of the record of values that do not depend on a reading."""
 
 RECORD_FORMAT = 4
 LIBRARIES = ("numpy", "scikit-learn", "scipy")
 
 JOBS_PER_TIMING = 4
-"""Times are measured on every fourth core: processes on all of them would slow each other down."""
+"""Times are measured on every fourth core, because processes on all cores would slow each other
+down."""
 
 PACKAGE = Path(__file__).parents[1]
 NUMBERS_COME_FROM = (
@@ -72,12 +73,12 @@ NUMBERS_COME_FROM = (
     "methods/adaptive.py",
     "paper/replicate.py",
 )
-"""All that one replicate runs through, below the report: a change anywhere here may change it."""
+"""The source files on which a replicate depends."""
 
 
 @functools.cache
 def digest_code(package: Path = PACKAGE) -> str:
-    """Return a hash of the source that numbers come from, whatever its line ends are."""
+    """Return a hash of the source on which numbers depend, independent of line ends."""
     found = hashlib.sha256()
     for part in NUMBERS_COME_FROM:
         path = package / part
@@ -108,7 +109,7 @@ class RunPlan:
     code: str = field(default_factory=digest_code)
 
     def settings(self) -> RunSettings:
-        """Return all that a record depends on."""
+        """Return everything on which a record depends."""
         points = datasets.load(self.preset.data, self.data_dir)
         return {
             "format": RECORD_FORMAT,
@@ -122,7 +123,7 @@ class RunPlan:
 
     @property
     def readings(self) -> tuple[Reading | None, ...]:
-        """The readings to run; None for what does not depend on them, where there is such."""
+        """The readings to run, and None for values that do not depend on a reading."""
         pooled = any(name in POOLED for name in self.methods)
         if pooled or self.preset.properties:
             return (*self.preset.readings, None)
@@ -187,8 +188,8 @@ def _stack(
 def run(plan: RunPlan, out: Path, jobs: int, deadline: float | None = None) -> Results | None:
     """Compute what is missing of a plan, replicate by replicate, and return its results.
 
-    After `deadline`, in seconds since the epoch, no replicate begins; the result is None if some
-    are missing then.
+    After `deadline`, in seconds since the epoch, no replicate begins. If some are missing then, the
+    result is None.
     """
     for reading in plan.preset.readings:
         settings_of(plan.preset, reading)  # or it says what is wrong
@@ -246,7 +247,7 @@ def gather(plan: RunPlan, out: Path) -> Results:
     if len(matching) != 1:
         raise UserError(
             f"{out} has {len(matching)} files with records of {plan.preset.name} for these "
-            "methods, seed and data; a report is made of one."
+            "methods, seed and data, but a report needs a single one: remove the others."
         )
 
     # refuse incomplete records
@@ -270,7 +271,7 @@ def read(path: Path) -> tuple[RunSettings, dict[RecordKey, ReplicateRecord]]:
         for record in records:
             keyed[record["replicate"], record["reading"]] = record
     except (ValueError, KeyError, TypeError) as error:
-        msg = f"{path} is no file of records, or it is damaged ({error}): remove it and run again."
+        msg = f"{path} is not a file of records, or is damaged ({error}): remove it and run again."
         raise UserError(msg) from error
     return settings, keyed
 
@@ -280,7 +281,7 @@ def _to_text(value: object) -> str:
 
 
 def _leave_code_out(settings: RunSettings) -> str:
-    """Return the settings that say what was run, not what ran it."""
+    """Return the settings without the hash of the source."""
     left = dict(settings)
     for name in ("code", "libraries"):
         left.pop(name, None)
@@ -365,14 +366,14 @@ def _make_records(
             yield from workers(joblib.delayed(ReplicateTask.run)(task) for task in tasks)
     except BrokenProcessPool as error:
         raise UserError(
-            "A worker process was ended from outside (often for want of memory). The records "
-            "made so far are kept: the same command goes on; --jobs 1 needs least memory."
+            "A worker process was killed, often because memory was full. The records so far are "
+            "kept, and the same command continues; --jobs 1 needs the least memory."
         ) from error
 
 
 @functools.cache
 def _end_with(parent: int) -> None:
-    """Make this process end with its parent, which a worker of joblib does minutes later."""
+    """Make this process end with its parent; a joblib worker would end minutes later."""
 
     def follow() -> None:
         while os.getppid() == parent:

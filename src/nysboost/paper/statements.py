@@ -1,4 +1,4 @@
-"""The paper's statements, taken apart into "this mean is below that mean"."""
+"""The paper's statements, as comparisons of two means."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKPOINTS = (5, 10, 15, 20)
 LEVEL = 0.05
 
 Needs = Literal["all", "most", "some"]
-"""Of how many of its comparisons a sentence speaks."""
+"""How many of its comparisons must hold for a statement to hold."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence of the paper, its gist in a few words, and the comparisons that it amounts to."""
+    """A sentence of the paper, its summary, and the equivalent comparisons."""
 
     number: int
     section: str
@@ -93,7 +93,7 @@ class ComparisonTable(TypedDict):
 
 
 def _expand(table: ComparisonTable) -> Iterator[Comparison]:
-    """Compare every smaller with every larger method, on each preset."""
+    """Compare each method in `smaller` with each in `larger`, on each preset."""
     for preset in table["presets"]:
         for left in _match(table["smaller"]):
             # "=" stands for the weights of the method on the left
@@ -104,7 +104,7 @@ def _expand(table: ComparisonTable) -> Iterator[Comparison]:
 
 
 def _match(patterns: Sequence[str]) -> Iterator[str]:
-    """Yield the methods that some patterns, with stars, stand for."""
+    """Yield the methods that match some patterns with stars."""
     for pattern in patterns:
         yield from match(METHODS, pattern)
 

@@ -1,1 +1,1 @@
-"""Where rows come from and where results go."""
+"""Rows wherever they are stored, passes over them, and outputs."""

@@ -1,9 +1,9 @@
-"""Rows of a Dask collection: they stay where they are, and tasks go to them.
+"""Rows of a Dask collection, which stay on their workers; tasks are sent to them.
 
-A chunk of rows is a table in a worker's memory, over which the driver passes there. `map` makes a
-lazy array of what comes of the chunks, `fold` reduces it to one small value, by a tree of merges
-on the workers, and in `group` rows of a group meet on one of them. Dask is imported when a
-collection comes in, never before.
+A chunk of rows is a table in the memory of a worker, where the driver passes over it. `map` returns
+the results of the chunks as a lazy array, `fold` reduces them to one small value by a tree of
+merges on the workers, and `group` collects the rows of a group on one worker. Dask is imported only
+when a collection is passed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NO_VALUES = np.empty((0, 0), dtype=object)  # shows Dask that a task returns one
 
 @dataclass(frozen=True, eq=False)
 class DaskRows(ArrayRows):
-    """Rows of a Dask array that has one chunk of features; n may be unknown (NaN)."""
+    """Rows of a Dask array with one chunk of columns; n may be unknown (NaN)."""
 
     data: DaskArray
     name: str = "X"
@@ -64,12 +64,12 @@ class DaskRows(ArrayRows):
 
     @property
     def numbers_per_row(self) -> int:
-        """Numbers that a row takes, at most: sparse chunks take fewer."""
+        """Largest number of numbers in a row; sparse chunks have fewer."""
         return self.n_features
 
     @cached_property
     def template(self) -> Array:
-        """A row of zeros like those of the chunks, from what Dask knows of them."""
+        """A row of zeros of the same type as the chunks."""
         meta = self.data._meta
         shape = 1, self.n_features
         if is_sparse(meta):
@@ -86,7 +86,7 @@ class DaskRows(ArrayRows):
         return np.cumsum([0, *self.data.chunks[0]])
 
     def count(self) -> DaskRows:
-        """Return the same rows with n known, which computes the sizes of chunks if needed."""
+        """Return the same rows with known n; chunk sizes are computed if necessary."""
         import dask.array as da
 
         X = self.data
@@ -101,7 +101,7 @@ class DaskRows(ArrayRows):
     # Some of the rows
 
     def take(self, indices: Selection) -> Array:
-        """Bring the rows at `indices` here, in floating point, unless they are held already."""
+        """Compute the rows at `indices` in floating point, unless they are already held."""
         if self.held is not None:
             numbers, table = self.held
             if len(numbers) == self.n:
@@ -128,7 +128,7 @@ class DaskRows(ArrayRows):
         return found[places]
 
     def _refuse_many(self, count: int) -> None:
-        """Raise if so many rows would not fit here."""
+        """Raise if this many rows would not fit in local memory."""
         size = count * self.n_features * self.template.dtype.itemsize
         if size > TAKE_BYTES:
             raise ValueError(
@@ -138,13 +138,13 @@ class DaskRows(ArrayRows):
             )
 
     def only(self, indices: Indices) -> Rows:
-        """Return the rows at `indices`: left where they are if in rising order, else here."""
+        """Return the rows at `indices`: lazy if `indices` are increasing, else computed."""
         if (np.diff(indices) > 0).all():
             return DaskRows(self._lazy_rows(indices), name=self.name)
         return ArrayRows(self.take(indices))
 
     def _lazy_rows(self, wanted: Indices) -> DaskArray:
-        """Return the rows at `wanted`, in rising order, as a Dask array of few rows."""
+        """Return the rows at increasing `wanted` as a small Dask array."""
         local = self.positions(wanted)
         counts = tuple(len(at) for at in local)
         few = self.send(
@@ -160,7 +160,7 @@ class DaskRows(ArrayRows):
         return few.blocks[np.flatnonzero(counts).tolist()]
 
     def positions(self, wanted: Indices) -> list[Indices]:
-        """Return where rows, given in rising order, stand in each chunk."""
+        """Return the positions of increasing row numbers in each chunk."""
         bounds = np.searchsorted(wanted, self.starts[1:-1])
         parts = np.split(wanted, bounds)
 
@@ -171,7 +171,7 @@ class DaskRows(ArrayRows):
         return local
 
     def pieces(self, size: int) -> Iterator[Array]:
-        """Bring the rows here, one chunk at a time, as tables of at most `size` rows."""
+        """Compute the rows chunk by chunk, as tables of at most `size` rows."""
         for i in range(self.data.numblocks[0]):
             chunk = self.data.blocks[i].compute()
             yield from ArrayRows(chunk).pieces(size)
@@ -179,7 +179,7 @@ class DaskRows(ArrayRows):
     # Passes
 
     def map(self, task: Task, columns: int, *aligned: Array, out: object = None) -> DaskArray:
-        """Return the task's results for all blocks of rows, computed when they are needed."""
+        """Return the task's results for all blocks of rows, lazily."""
         if out is not None:
             raise ValueError(
                 "out is for rows in memory or on disk. The features of a Dask collection are a "
@@ -209,9 +209,9 @@ class DaskRows(ArrayRows):
         items: Sequence[Item],
         *aligned: Array,
     ) -> list[T | None]:
-        """Return function(item, table) of each group, computed where its rows meet.
+        """Return function(item, table) for each group, computed on one worker.
 
-        Neighbouring groups, as many parts of them as there are chunks, meet on one worker.
+        Neighbouring groups form as many parts as there are chunks, each on one worker.
         """
         import dask
 
@@ -289,9 +289,10 @@ class DaskRows(ArrayRows):
         *aligned: Array,
         **shared: Delayed,
     ) -> DaskArray:
-        """Return function(chunk, *aligned, **shared) of all chunks, not yet computed.
+        """Return function(chunk, *aligned, **shared) for all chunks, lazily.
 
-        `chunks` are the sizes of the results and `meta` is an empty one; None is one value each.
+        `chunks` are the sizes of the results, and `meta` is an empty result; None means one value
+        each.
         """
         import dask.array as da
 
@@ -338,7 +339,7 @@ def _on_chunk(
     otherwise: object,
     block_id: tuple[int, ...],
 ) -> object:
-    """Return what a method of the chunk's rows returns, if there are any; errors say where."""
+    """Call a method of the rows of a chunk, if it has rows; errors name the chunk."""
     if chunk.shape[0] == 0:
         return otherwise
 
@@ -352,7 +353,7 @@ def _on_chunk(
 
 
 def rows_of_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Array:
-    """Return those rows of a chunk that are wanted, in floating point."""
+    """Return the wanted rows of a chunk in floating point."""
     wanted = local[block_id[0]]
     if len(wanted) and wanted[-1] >= chunk.shape[0]:
         raise ValueError(
@@ -368,7 +369,7 @@ def _apply_to_part(
     first: int,
     chunks: list[list[GroupedBlock]],
 ) -> list[T | None]:
-    """Apply the function to the groups of a part, of which the first has the number `first`."""
+    """Apply the function to the groups of a part; `first` is the number of its first group."""
     # groups are numbered from the first of the part
     blocks = [(numbers - first, table) for numbers, table in chain(*chunks)]
     with limit_threads(1):
@@ -380,7 +381,7 @@ def _fold_pair(
     upper: Sequence[Array],
     lower: Sequence[Array] | None,
 ) -> Floats | None:
-    """Add up the tiles of two chunks, or of one with itself, for which `lower` is None."""
+    """Add up the tiles of two chunks, or of a chunk with itself if `lower` is None."""
     chunks = [upper]
     if lower is not None:
         chunks.append(lower)
@@ -397,7 +398,7 @@ def _fold_pair(
 
 
 def merge_on_workers(values: list[Delayed], merge: Merge[T]) -> Result:
-    """Return the merger of values to come, those that are None left out, by a tree of tasks."""
+    """Merge lazy values by a tree of tasks, ignoring None."""
     import dask
 
     merge_some = dask.delayed(_merge)
@@ -408,7 +409,7 @@ def merge_on_workers(values: list[Delayed], merge: Merge[T]) -> Result:
 
 
 def _merge(merge: Merge[T], values: Sequence[T | None]) -> T | None:
-    """Return the merger of values that are not None, or None if all are."""
+    """Merge values that are not None; return None if all are."""
     found = [value for value in values if value is not None]
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""The first look at the rows of a Dask collection: one pass over the chunks, on the workers."""
+"""The scan of a Dask collection: one pass over the chunks, on the workers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELD_BYTES = 2**27  # so few bytes come here with the scan: some methods take fe
 
 @dataclass(frozen=True)
 class Scan:
-    """What a scan finds in chunks: largest values, the first bad chunk, and sampled rows.
+    """The result of a scan: largest values, the first bad chunk, and sampled rows.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Scan:
     bad_chunk : float
         The first chunk with NaN or infinity; infinity if there is none.
     found : array of shape (s, d)
-        The rows that were asked for.
+        The sampled rows.
     """
 
     sizes: Floats
@@ -46,7 +46,7 @@ class Scan:
 
 
 def survey_rows(rows: DaskRows, samples: Sequence[int]) -> DaskRows:
-    """Read every chunk once, and hold the rows of evenly spread samples of these sizes."""
+    """Read every chunk once, and keep the rows of evenly spaced samples of these sizes."""
     rows = rows.count()
     held = _rows_to_hold(rows, samples)
 
@@ -74,7 +74,7 @@ def survey_rows(rows: DaskRows, samples: Sequence[int]) -> DaskRows:
 
 
 def _rows_to_hold(rows: DaskRows, samples: Sequence[int]) -> Indices:
-    """Return the numbers of the rows that a scan brings here: all of a small table."""
+    """Return the numbers of the rows that a scan keeps; for a small table, all rows."""
     size = rows.n * rows.n_features * rows.template.dtype.itemsize
     if size <= HELD_BYTES:
         return np.arange(rows.n)
@@ -86,7 +86,7 @@ def _rows_to_hold(rows: DaskRows, samples: Sequence[int]) -> Indices:
 
 
 def _scan_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Scan:
-    """Scan a chunk once: one task does all, so that no chunk has to travel to another."""
+    """Scan a chunk in a single task, so that no chunk is sent to another worker."""
     sizes = np.zeros(chunk.shape[1])
     if chunk.shape[0]:
         sizes = column_sizes(as_float(chunk))
@@ -98,7 +98,7 @@ def _scan_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -
 
 
 def _merge_scans(upper: Scan, lower: Scan) -> Scan:
-    """Return the scan of the chunks of both."""
+    """Merge two scans."""
     return Scan(
         np.maximum(upper.sizes, lower.sizes),
         min(upper.bad_chunk, lower.bad_chunk),

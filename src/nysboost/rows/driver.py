@@ -1,8 +1,8 @@
-"""The driver: blocks of rows, worked on by several threads, with results in the order of the rows.
+"""The driver: several threads process blocks of rows, and results are used in row order.
 
 A pass reads *pieces* of rows, if they come from a file or go to one, and cuts each piece into
-*blocks* that stay in a core's cache. A *task* says what is done to a block. Results are used in
-the order of the rows, so that the number of threads changes no result.
+*blocks* that stay in a core's cache. A *task* defines the work on a block. Results are used in the
+order of the rows, so the number of threads does not change them.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ SHARED_ROWS = 256  # with fewer rows for each core, starting threads costs more 
 PIECE_BYTES = 2**26  # a piece of this size is read or written at the full speed of a disk
 
 Result: TypeAlias = Any
-"""What a task makes of a block: a table of as many rows, or whatever else `fold` can merge."""
+"""The result of a task for a block: a table with as many rows, or anything that `fold` can
+merge."""
 
 BlockFunction: TypeAlias = Callable[..., Result]
 """(block of rows, *the same rows of aligned tables) ↦ the task's result."""
 
 Shared: TypeAlias = Any
-"""What a function of blocks needs beside them: any object that can be pickled."""
+"""A further argument of a function of blocks: any object that can be pickled."""
 
 Merge: TypeAlias = Callable[[T, T], T]
-"""Two results, of rows and of the rows behind them ↦ the result of both."""
+"""The results of rows, and of the rows after them ↦ the result of both."""
 
 FusedFunction: TypeAlias = Callable[[Array, Array], bool]
-"""(piece of rows, out) ↦ whether `out` was filled, by one kernel of a GPU."""
+"""(piece of rows, out) ↦ whether a GPU kernel has filled `out`."""
 
 
 # Sizes of a pass
@@ -68,7 +69,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Cost:
-    """Bytes that a pass holds: in all, for each row of a block and of a piece, and a thread."""
+    """Bytes of a pass: fixed, per row of a block, per row of a piece, and per thread."""
 
     fixed: int
     block_row: int
@@ -175,7 +176,7 @@ class Wide(Protocol):
 
 
 def scan_size(rows: Wide) -> int:
-    """Return how many rows of a table a scan holds at a time."""
+    """Return the number of rows that a scan holds at a time."""
     return max(1, SCAN_BYTES // (8 * rows.n_features))
 
 
@@ -183,7 +184,7 @@ def scan_size(rows: Wide) -> int:
 
 
 class PlannedRows(Protocol):
-    """What a task may ask of the rows to choose the sizes of a pass: see `rows.RowStream`."""
+    """The properties of rows with which a task plans a pass: see `rows.RowStream`."""
 
     @property
     def n(self) -> int | None:
@@ -191,7 +192,7 @@ class PlannedRows(Protocol):
 
     @property
     def numbers_per_row(self) -> int:
-        """Numbers that a row takes in memory."""
+        """Number of values of a row in memory."""
 
     @property
     def template(self) -> Array:
@@ -199,12 +200,12 @@ class PlannedRows(Protocol):
 
 
 class Task(ABC):
-    """What a pass does to each block of rows. It can be sent to where the rows are.
+    """The work of a pass on each block of rows. It can be sent to a worker.
 
     Attributes
     ----------
     name : str
-        What Dask's dashboard shows.
+        Name in Dask's dashboard.
     finite : bool
         Whether NaN and infinity in the rows are errors.
     in_place : bool
@@ -224,7 +225,7 @@ class Task(ABC):
         """Return the sizes of a pass over rows; `streamed` if rows or results go through files."""
 
     def fuse(self, template: Array, n: int) -> FusedFunction | None:  # noqa: ARG002
-        """Return a function that writes the results of a whole piece, where there is one."""
+        """Return a function that writes the results of a whole piece, or None."""
         return None
 
 
@@ -256,13 +257,13 @@ class BlockTask(Task):
 class Output(ABC):
     """A table of `n_columns` features like `template`, written once and in order.
 
-    The rows are written piece by piece: `room` gives an array, which the caller fills, and `write`
-    takes it. `begin` comes before, and either `finish` or `abandon` at the end.
+    The rows are written piece by piece: `room` returns an array, the caller fills it, and `write`
+    stores it. `begin` is called first, and `finish` or `abandon` at the end.
 
     Attributes
     ----------
     in_memory : bool
-        Whether the rows take no memory beyond what the caller holds already.
+        Whether the rows take no memory in addition to that of the caller.
     written : int
         Number of rows that were written so far.
     """
@@ -276,10 +277,10 @@ class Output(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Make ready, and raise here if the result has no place."""
+        """Prepare, and raise if there is no room for the result."""
 
     def room(self, count: int) -> Array:
-        """Return an array for the next `count` rows, to be filled."""
+        """Return an uninitialised array for the next `count` rows."""
         return empty((count, self.n_columns), self.template)
 
     def write(self, rows: Array) -> None:
@@ -289,7 +290,7 @@ class Output(ABC):
 
     @abstractmethod
     def _put(self, rows: Array) -> None:
-        """Store rows behind those that were written before."""
+        """Store rows after those written before."""
 
     @abstractmethod
     def finish(self) -> Array:
@@ -301,14 +302,14 @@ class Output(ABC):
 
 
 class GrowingOutput(Output):
-    """A new array for as many rows as will come."""
+    """A new array for an unknown number of rows."""
 
     def __init__(self, n_columns: int, template: Array) -> None:
         super().__init__(n_columns, template)
         self._parts: list[Array] = []
 
     def begin(self) -> None:
-        """Nothing has to be ready."""
+        """Do nothing: there is nothing to prepare."""
 
     def _put(self, rows: Array) -> None:
         self._parts.append(rows)
@@ -318,11 +319,11 @@ class GrowingOutput(Output):
         return namespace(*self._parts).concat(self._parts)
 
     def abandon(self) -> None:
-        """Nobody has the incomplete result."""
+        """Do nothing: nobody has the incomplete result."""
 
 
 class ArrayOutput(Output):
-    """An array that is filled where it lies; rows that are not reached become NaN."""
+    """An array that is filled in place; if the pass fails, the remaining rows become NaN."""
 
     in_memory = True
 
@@ -331,7 +332,7 @@ class ArrayOutput(Output):
         self.out = out
 
     def begin(self) -> None:
-        """Nothing has to be ready."""
+        """Do nothing: there is nothing to prepare."""
 
     def room(self, count: int) -> Array:
         """Return the next rows of the array itself."""
@@ -340,7 +341,7 @@ class ArrayOutput(Output):
         return self.out[self.written : stop, :]
 
     def _put(self, rows: Array) -> None:
-        """Nothing has to be stored: the rows were filled where they lie."""
+        """Do nothing: the rows were filled in place."""
 
     def finish(self) -> Array:
         """Return the array, if it is full."""
@@ -355,13 +356,13 @@ class ArrayOutput(Output):
 def refuse_more_rows(stop: int, out: Array) -> None:
     """Raise if rows up to `stop` do not fit in an array."""
     if stop > out.shape[0]:
-        raise ValueError(f"out has {out.shape[0]} rows, but there are more rows of X than that.")
+        raise ValueError(f"out has {out.shape[0]} rows, but X has more rows.")
 
 
 def refuse_fewer_rows(written: int, out: Array) -> None:
     """Raise if an array has room for more rows than were written."""
     if written < out.shape[0]:
         raise ValueError(
-            f"X ended after {written} rows, but out has {out.shape[0]}: the rest of it has been "
+            f"X ended after {written} rows, but out has {out.shape[0]}: the other rows of out were "
             "set to NaN."
         )

@@ -1,4 +1,4 @@
-"""Files that are complete or not there at all, and what is said if they have no room."""
+"""Files that are written completely or not at all, and errors for a full disk."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reserve(file: int, size: int, path: Path) -> None:
 def refuse_full(path: Path, size: int) -> None:
     """Raise if `size` more bytes do not fit on the disk of a file, or in the file.
 
-    This is asked before HDF5 writes: it can crash the process if it finds the disk full.
+    It is called before HDF5 writes, which can crash the process if the disk is full.
     """
     needed = size + MARGIN
     if shutil.disk_usage(path.parent).free < needed:
@@ -54,9 +54,9 @@ def refuse_full(path: Path, size: int) -> None:
 
 
 def no_room_error(path: Path, size: int | None, error: OSError) -> OSError:
-    """Return the error for a result that does not fit: on the disk, or in the size of a file.
+    """Return the error for a result that does not fit on the disk, or in the largest file size.
 
-    `size` is what the result needs in bytes, if that is known.
+    `size` is the size of the result in bytes, if known.
     """
     folder = real_place(path).parent
     free = shutil.disk_usage(folder).free
@@ -95,7 +95,7 @@ def _size_limit() -> int | None:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Give the name of a file or folder that takes the place of `path` if all goes well."""
+    """Yield the name of a temporary file or folder, which replaces `path` if all goes well."""
     place = real_place(path)
     beside = place.with_name(f".{place.stem}.{uuid4().hex}.partial{path.suffix}")
     try:
@@ -119,7 +119,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
-    """Open a file beside `path` that takes its place if all goes well, and else disappears."""
+    """Open a temporary file that replaces `path` if all goes well, and is removed otherwise."""
     refuse_no_place(path)
     try:
         with atomic_path(path) as beside, beside.open("xb") as file:
@@ -135,7 +135,7 @@ def atomic_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
 
 
 def write_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[np.generic]) -> None:
-    """Write arrays as an .npz file, whose comment says which version made it."""
+    """Write arrays as an .npz file, with the version of NysBoost as comment."""
     method = zipfile.ZIP_STORED
     if compressed:
         method = zipfile.ZIP_DEFLATED
@@ -148,7 +148,7 @@ def write_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[np.gene
 
 
 def write_error(path: Path, what: str, error: OSError) -> OSError:
-    """Return the same kind of error as a sentence that names the file, not the one beside it."""
+    """Return the same kind of error with a sentence that names the file, not the temporary one."""
     msg = f"{what} could not be written to {str(path)!r}: {error.strerror or error}."
     return type(error)(error.errno, msg)
 
@@ -165,7 +165,7 @@ def as_path(path: object) -> Path:
 
 
 def real_place(path: Path) -> Path:
-    """Return where a file goes: what a symbolic link points to, not the link."""
+    """Return the real path of a file, with symbolic links resolved."""
     if not path.is_symlink():
         return path
     place = Path(os.path.realpath(path))
@@ -193,7 +193,7 @@ def refuse_no_place(path: Path) -> None:
 
 
 Dataset: TypeAlias = Any
-"""A dataset of h5py, which has no types and is not imported here."""
+"""A dataset of h5py, which is not imported here."""
 
 
 def is_hdf5(store: object) -> bool:
@@ -204,7 +204,8 @@ def is_hdf5(store: object) -> bool:
 def refuse_full_disk(dataset: Dataset, count: int) -> None:
     """Raise an OSError if the next `count` rows of a dataset may not fit on the disk.
 
-    Allowed for are the chunks that they touch, and what HDF5 has allocated but not yet written.
+    The estimate includes the chunks that they touch, and space that HDF5 has allocated but not yet
+    written.
     """
     path = Path(dataset.file.filename)
     if not path.is_file():  # a file in memory

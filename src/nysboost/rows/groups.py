@@ -1,4 +1,4 @@
-"""Tables whose rows belong to groups: cut by groups, and gathered group by group."""
+"""Tables whose rows belong to groups, cut and collected by group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 T = TypeVar("T")
 
 GroupedBlock: TypeAlias = tuple[Indices, Array]
-"""The number of each row's group, in rising order, and a table of as many rows."""
+"""The number of each row's group, in increasing order, and a table with as many rows."""
 
 GroupFunction: TypeAlias = Callable[[Item, Array], T]
 """(item, rows of its group) ↦ result."""

@@ -10,7 +10,7 @@ from nysboost.rows.rows import Rows, RowStream
 
 
 class IteratedRows(RowStream):
-    """Rows that come once, table after table: to be transformed, not to fit on."""
+    """Rows that can be read once, table by table: for `transform`, not for `fit`."""
 
     n = None
     in_memory = False
@@ -25,12 +25,12 @@ class IteratedRows(RowStream):
 
     @property
     def n_features(self) -> int:
-        """Number of columns of the first table, and so of all."""
+        """Number of columns of the first table, and of all others."""
         return self._first.n_features
 
     @property
     def numbers_per_row(self) -> int:
-        """Numbers that a row of the first table takes."""
+        """Number of values in a row of the first table."""
         return self._first.numbers_per_row
 
     @property
@@ -39,7 +39,7 @@ class IteratedRows(RowStream):
         return self._first.template
 
     def pieces(self, size: int) -> Iterator[Array]:
-        """Yield the tables as they come, those of more than `size` rows in parts."""
+        """Yield the tables, cut into parts of at most `size` rows."""
         for number, table in enumerate(chain([self._first], self._rest)):
             if table.n_features != self.n_features:
                 raise ValueError(

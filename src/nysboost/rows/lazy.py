@@ -1,6 +1,6 @@
-"""Functions of Dask's tables, by their parts.
+"""Functions of Dask tables, applied to their parts.
 
-Dask is imported when a collection comes in, never before.
+Dask is imported only when a collection is passed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LabelArray: TypeAlias = NDArray[Any]
 
 
 def map_rows(values: LazyTable, function: Callable[[Array], Array], dtype: object) -> LazyTable:
-    """Return a function of each row of a table, shape (n,): lazy where the table is."""
+    """Apply a function to each row of a table, shape (n,); lazily if the table is lazy."""
     if not is_lazy(values):
         return function(values)
     return values.map_blocks(function, drop_axis=1, dtype=dtype)
@@ -53,7 +53,7 @@ def code_table(
     *shared: object,
     meta: Array | None = None,
 ) -> LazyTable:
-    """Return function(part, *shared) of each part of a lazy table or array, of `width` columns."""
+    """Apply function(part, *shared) to each part of a lazy table; results have `width` columns."""
     if meta is None:
         meta = np.empty((0, width))
     nodes = [as_node(value, "codes") for value in shared]
@@ -73,9 +73,9 @@ def code_parts(
     of_parts: Sequence[object],
     *shared: object,
 ) -> LazyTable:
-    """Return function(part, its own value, *shared) of each part of a lazy table, side by side.
+    """Apply function(part, its own value, *shared) to each part of a lazy table.
 
-    Parts have so many rows as `lengths` says, and the results `width` columns of floats.
+    `lengths` are the numbers of rows of the parts, and results have `width` columns of floats.
     """
     import dask.array as da
     from dask.delayed import delayed
@@ -92,7 +92,7 @@ def code_parts(
 
 
 def compute_parts(X: LazyTable, function: Callable[[LazyTable], T]) -> list[T]:
-    """Return function(part) of each part of a lazy table or array, computed where it is."""
+    """Compute function(part) for each part of a lazy table or array, on its worker."""
     import dask
 
     call = dask.delayed(function)
@@ -101,12 +101,12 @@ def compute_parts(X: LazyTable, function: Callable[[LazyTable], T]) -> list[T]:
 
 
 def delayed_parts(X: LazyTable) -> list[Delayed]:
-    """Return the parts of a lazy table, or the chunks of an array of one column of them."""
+    """Return the parts of a lazy table, or the chunks of an array with one column of chunks."""
     return list(np.ravel(X.to_delayed()))
 
 
 def as_node(value: object, what: str) -> Delayed:
-    """Return a value as one node of the graph, which each worker fetches once."""
+    """Return a value as a node of the graph, which each worker fetches once."""
     from dask.delayed import delayed
 
     return delayed(value, name=f"{what}-{uuid4().hex}", traverse=False)
@@ -114,7 +114,7 @@ def as_node(value: object, what: str) -> Delayed:
 
 @contextmanager
 def counted_from(start: int, what: str) -> Iterator[None]:
-    """Let an error that names a row say from which row of the whole it counts."""
+    """Add the number of the first row to an error that names a row."""
     try:
         yield
     except ValueError as error:

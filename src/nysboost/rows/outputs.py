@@ -1,4 +1,4 @@
-"""Where a user wants features: an array that he has made, a store, or a file."""
+"""Outputs that a user chooses: an existing array, a store, or a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Store: TypeAlias = Any
 
 
 class MappedOutput(ArrayOutput):
-    """A memory map that is filled where it lies, and whose pages go to the file."""
+    """A memory map that is filled in place, and whose pages are written to the file."""
 
     in_memory = False
 
@@ -52,9 +52,10 @@ class MappedOutput(ArrayOutput):
 
 
 class StoreOutput(Output):
-    """An HDF5 or Zarr array; rows that are not reached become NaN.
+    """An HDF5 or Zarr array; if the pass fails, the remaining rows become NaN.
 
-    After a write has failed nothing else is written: HDF5 can crash the process on a full disk.
+    After a failed write, nothing else is written, because HDF5 can crash the process on a full
+    disk.
     """
 
     def __init__(self, out: Store, n_columns: int, template: Array) -> None:
@@ -63,7 +64,7 @@ class StoreOutput(Output):
         self._failed = False
 
     def begin(self) -> None:
-        """Nothing has to be ready: each write asks for its own space."""
+        """Do nothing: each write checks its own space."""
 
     def room(self, count: int) -> Array:
         """Return an array in memory, which is copied to the store when it is full."""
@@ -109,7 +110,7 @@ class StoreOutput(Output):
 
 
 class NpyOutput(Output):
-    """A .npy file, which gets its name when it is complete."""
+    """A .npy file, which is renamed when it is complete."""
 
     def __init__(self, path: Path, n: int | None, n_columns: int, template: Array) -> None:
         super().__init__(n_columns, template)
@@ -172,13 +173,13 @@ class NpyOutput(Output):
         return features
 
     def abandon(self) -> None:
-        """Remove what was written; a file of that name from before stays as it is."""
+        """Remove what was written; an existing file with this name is not changed."""
         with suppress(OSError):  # what is still in a buffer may find the disk full again
             self._opened.__exit__(*sys.exc_info())
 
 
 def make_output(out: Store, n: int | None, n_columns: int, template: Array) -> Output:
-    """Turn `out`, an array, a store or a .npy path, into an output; n may be None."""
+    """Return the output for `out`, an array, a store or a .npy path; n may be None."""
     if isinstance(out, str | os.PathLike):
         return _make_file(Path(out), n, n_columns, template)
 
@@ -212,7 +213,7 @@ def _make_file(path: Path, n: int | None, n_columns: int, template: Array) -> Np
 
 
 def _refuse_unfit(out: Store, n: int | None, n_columns: int, template: Array) -> None:
-    """Raise if `out` has another shape or dtype than the features, or is no array or store."""
+    """Raise unless `out` is an array or store with the shape and dtype of the features."""
     shape = tuple(getattr(out, "shape", ()))
     rows: object = n
     if n is None:

@@ -1,4 +1,4 @@
-"""Passes over all pairs of rows: tiles of the n×n matrix, a few of which are held at a time."""
+"""Passes over all pairs of rows, by tiles of the n×n matrix, with a few in memory at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PairTask(ABC):
-    """What a pass over all pairs of rows does to each tile of the n×n matrix of pairs.
+    """The work of a pass over all pairs of rows on each tile of the n×n matrix.
 
     Attributes
     ----------
@@ -34,11 +34,11 @@ class PairTask(ABC):
 
     @abstractmethod
     def load(self, block: Array, *aligned: Array) -> tuple[Array, ...]:
-        """Return what tiles need of a block: arrays of as many rows."""
+        """Return the arrays of a block that tiles need, with as many rows."""
 
     @abstractmethod
     def evaluate(self, upper: list[Array], lower: list[Array]) -> Floats:
-        """Return the result for a tile, from what was loaded of its rows and of its columns."""
+        """Return the result for a tile from the loaded arrays of its rows and columns."""
 
     def run_all(self, rows: Rows, aligned: Sequence[Array]) -> Iterator[Floats]:
         """Yield the results of the tiles on and above the diagonal, strip by strip."""

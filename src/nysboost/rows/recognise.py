@@ -1,4 +1,4 @@
-"""What the user passed in, recognised once: an array, a store, an iterator, or an error."""
+"""Recognise the user's input once: an array, a store, an iterator, or an error."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def make_rows(X: Given, *, name: str = "X") -> ArrayRows:
     """Recognise how a table of shape (n, d) is stored, and check that it holds numbers."""
     if isinstance(X, Iterator):
         raise TypeError(
-            f"{name} is an iterator, which gives each row once, but fitting asks for any row. "
-            "Fit on an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
+            f"{name} is an iterator, which yields each row once, but a fit needs random access. "
+            "Fit to an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
         )
     if is_lazy(X):
         return recognise_dask(X, name)
@@ -60,7 +60,7 @@ def make_rows(X: Given, *, name: str = "X") -> ArrayRows:
 
 
 def _to_array(X: Given, name: str) -> Given:
-    """Return what lies in memory as an array of its own namespace, or as a CSR matrix."""
+    """Return data in memory as an array of its namespace, or as a CSR matrix."""
     if is_sparse(X):
         return sum_duplicates(X.tocsr())
     if isinstance(X, np.ndarray) or not is_array_api_obj(X):
@@ -79,7 +79,7 @@ def _to_array(X: Given, name: str) -> Given:
 
 
 def make_stream(X: Given) -> RowStream:
-    """Recognise what the user passed in to be read once: a table, or an iterator of tables."""
+    """Recognise input that is read once: a table, or an iterator of tables."""
     if isinstance(X, RowStream):
         return X
     if isinstance(X, Iterator):
@@ -89,7 +89,7 @@ def make_stream(X: Given) -> RowStream:
 
 
 def scan_rows(X: Given, *, name: str = "X") -> Rows:
-    """Recognise what the user passed in to fit on, once, and check that all is finite."""
+    """Recognise the input of a fit, and check that all values are finite."""
     if isinstance(X, Rows):
         return X
     rows = make_rows(X, name=name)
@@ -125,7 +125,7 @@ def scan_rows(X: Given, *, name: str = "X") -> Rows:
 
 
 def is_external(X: Given) -> bool:
-    """Whether X is on a device, on disk or not computed yet: not to be copied into memory."""
+    """Whether X is on a device, on disk or lazy, so that it should not be copied into memory."""
     if isinstance(X, np.ndarray):
         return find_map(X) is not None
     _refuse_closed(X, "X")
@@ -133,6 +133,6 @@ def is_external(X: Given) -> bool:
 
 
 def _refuse_closed(X: Given, name: str) -> None:
-    """Raise if X lies in a file that is closed."""
+    """Raise if X belongs to a closed file."""
     if type(X).__module__.startswith("h5py") and not X:
         raise ValueError(f"{name} is an HDF5 dataset whose file is closed: open the file again.")

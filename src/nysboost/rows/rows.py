@@ -1,7 +1,7 @@
-"""What a table of rows is: the abstract base classes, and the passes that all tables share.
+"""Tables of rows: the abstract base classes, and the passes that all tables share.
 
-`RowStream` can be read once, `Rows` any number of times and in any order. How rows are stored is
-known to their subclasses alone.
+A `RowStream` can be read once, and `Rows` any number of times and in any order. Only subclasses
+know how rows are stored.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class RowStream(ABC):
     Attributes
     ----------
     lazy : bool
-        Whether rows are computed when they are read: those of Dask and of an iterator.
+        Whether rows are computed when they are read, as with Dask and iterators.
     """
 
     lazy: bool = False
@@ -72,7 +72,7 @@ class RowStream(ABC):
     @property
     @abstractmethod
     def n(self) -> int | None:
-        """Number of rows; None if it is known only at the end."""
+        """Number of rows; None if unknown before the end."""
 
     @property
     @abstractmethod
@@ -82,7 +82,7 @@ class RowStream(ABC):
     @property
     @abstractmethod
     def numbers_per_row(self) -> int:
-        """Numbers that a row takes in memory: d, or values and positions of a sparse row."""
+        """Number of values of a row in memory: d, or the values and positions of a sparse row."""
 
     @property
     @abstractmethod
@@ -92,7 +92,7 @@ class RowStream(ABC):
     @property
     @abstractmethod
     def in_memory(self) -> bool:
-        """Whether reading the rows takes no memory beyond what the caller holds already."""
+        """Whether reading the rows takes no memory in addition to that of the caller."""
 
     @abstractmethod
     def pieces(self, size: int) -> Iterator[Array]:
@@ -108,13 +108,13 @@ class RowStream(ABC):
         Parameters
         ----------
         task : Task
-            What is done to a block.
+            The work on a block.
         columns : int
             Columns of a result.
         *aligned : arrays of shape (n, ...)
-            Tables whose rows belong to these; the task gets the same rows of each.
+            Tables with corresponding rows; the task receives the same rows of each.
         out : array, store, path or None
-            Where the results of a task that is `in_place` are written; None is a new array.
+            Output for the results of a task that is `in_place`; None returns a new array.
         """
         ready = self._prepare(task, aligned)
         if task.in_place:
@@ -160,7 +160,7 @@ class RowStream(ABC):
             raise
 
     def _output(self, columns: int, out: object) -> Output:
-        """Return where results of so many columns go: `out`, or a new array if it is None."""
+        """Return the output for results with this number of columns: `out`, or a new array."""
         template = dense(self.template)
         if out is not None:
             return make_output(out, self.n, columns, template)
@@ -198,7 +198,7 @@ class RowStream(ABC):
 
 
 class Rows(RowStream):
-    """A table of n rows and d columns that is read in subsets and passes, never loaded whole.
+    """A table (n, d) that is read in subsets and passes, and never loaded as a whole.
 
     Attributes
     ----------
@@ -218,13 +218,13 @@ class Rows(RowStream):
         """Return the rows at `indices` in floating point, shape (len(indices), d)."""
 
     def only(self, indices: Indices) -> Rows:
-        """Return the rows at `indices` as a table, whose rows are read when they are needed."""
+        """Return the rows at `indices` as a table; they are read when needed."""
         from nysboost.rows.views import SelectedRows  # which stands on this module
 
         return SelectedRows(self, indices)
 
     def count(self) -> Rows:
-        """Return the same table with n known; a lazy table may have to compute it."""
+        """Return the same table with known n, which a lazy table may have to compute."""
         return self
 
     def group(
@@ -237,7 +237,7 @@ class Rows(RowStream):
         """Return function(item, table) for each group of rows.
 
         The task returns, for each block, the number of each row's group and a table of as many
-        rows. There are as many groups as items. A group's table has its rows in their order; the
+        rows. There is one group for each item. The table of a group has its rows in order, and the
         result of a group without rows is None.
         """
         one_part = np.array([0, len(items)])
@@ -275,7 +275,7 @@ class _PreparedTask:
     ) -> Iterator[Result]:
         """Yield the results for the blocks of a piece, whose first row has the number `start`.
 
-        With `space`, of as many rows as the piece, results are written there.
+        With `space`, which has as many rows as the piece, results are written there.
         """
 
         def work(at: slice) -> Result:
@@ -306,7 +306,7 @@ class ArrayRows(Rows):
     data : array of shape (n, d)
         The table. Pages of a memory map are released after they were read.
     held : pair of ndarray of shape (s,) and array of shape (s, d), or None
-        Of a table on disk or on a cluster: the numbers of some rows, rising, and these rows.
+        For a table on disk or on a cluster: the increasing numbers of some rows, and these rows.
     """
 
     data: Array
@@ -329,7 +329,7 @@ class ArrayRows(Rows):
 
     @property
     def numbers_per_row(self) -> int:
-        """Numbers that a row takes; the mean over all rows of a sparse matrix."""
+        """Number of values in a row; for a sparse matrix, the mean over all rows."""
         if not is_sparse(self.data):
             return self.n_features
         n_values = int(self.data.nnz)
@@ -343,7 +343,7 @@ class ArrayRows(Rows):
 
     @cached_property
     def in_memory(self) -> bool:
-        """Whether it is no memory map."""
+        """Whether the array is not a memory map."""
         return find_map(self.data) is None
 
     def shares_memory(self, array: object) -> bool:
@@ -353,7 +353,7 @@ class ArrayRows(Rows):
         return np.may_share_memory(self.data, array)
 
     def take(self, indices: Selection) -> Array:
-        """Return the rows at `indices` in floating point; of a memory map, some at a time."""
+        """Return the rows at `indices` in floating point; a memory map is read in parts."""
         if isinstance(indices, slice) or self.in_memory or len(indices) <= TAKEN_ROWS:
             return as_float(take(self.data, indices))
 

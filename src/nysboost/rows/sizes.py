@@ -1,4 +1,4 @@
-"""How many rows, or bytes of them, are looked at, read or held together."""
+"""Numbers of rows, or of bytes, that are examined, read or held together."""
 
 from __future__ import annotations
 

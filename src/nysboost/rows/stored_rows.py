@@ -22,7 +22,7 @@ class StoredRows(ArrayRows):
 
     @property
     def chunk(self) -> int:
-        """Number of rows that the store reads together."""
+        """Number of rows in a chunk of the store."""
         rows: int | Sequence[int] = STORED_ROWS
         if self.data.chunks:
             rows = self.data.chunks[0]
@@ -32,7 +32,7 @@ class StoredRows(ArrayRows):
 
     @cached_property
     def template(self) -> Array:
-        """The first row, which is held after a scan."""
+        """The first row, kept after a scan."""
         return self.take(np.array([0]))
 
     def take(self, indices: Selection) -> Array:
@@ -58,7 +58,7 @@ class StoredRows(ArrayRows):
         return found[places]
 
     def _reads(self, wanted: Indices) -> Iterator[slice]:
-        """Cut rising row numbers into those that are read together: all rows of one chunk.
+        """Split increasing row numbers into groups that are read together, by chunk.
 
         A few rows of a chunk are read one by one, which skips the rows between them.
         """
@@ -74,7 +74,7 @@ class StoredRows(ArrayRows):
             start = stop
 
     def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, whole chunks together if `size` is as large as one."""
+        """Read all rows once, in order, in whole chunks if `size` allows it."""
         whole_chunks = size // self.chunk * self.chunk
         for at in slices(0, self.n, whole_chunks or size):
             yield np.asarray(self.data[at])

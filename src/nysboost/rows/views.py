@@ -1,4 +1,4 @@
-"""Another look at rows: some of them, encoded ones, and those that were not saved."""
+"""Views of rows: selected rows, encoded rows, and placeholders for unsaved rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nysboost.rows.rows import Rows
 
 @dataclass(frozen=True, eq=False)
 class RowsView(Rows):
-    """Another table, seen differently: a subclass overrides what differs."""
+    """A view of another table; subclasses override the differences."""
 
     rows: Rows
 
@@ -57,7 +57,7 @@ class RowsView(Rows):
 
 @dataclass(frozen=True, eq=False)
 class SelectedRows(RowsView):
-    """Some rows of a table, in any order, which are taken when they are needed."""
+    """Some rows of a table, in any order, which are read when needed."""
 
     indices: Indices
 
@@ -77,7 +77,7 @@ class SelectedRows(RowsView):
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows(RowsView):
-    """Rows that become encoder(block, number of its first row) as they are read."""
+    """Rows that are encoded as encoder(block, number of its first row) when they are read."""
 
     encoder: Callable[[Array, int], Array]
     in_memory = False
@@ -94,7 +94,7 @@ class EncodedRows(RowsView):
 
     @property
     def numbers_per_row(self) -> int:
-        """Numbers that an encoded row takes: encoders return dense rows."""
+        """Number of values of an encoded row, which is dense."""
         return self.n_features
 
     def take(self, indices: Selection) -> Array:
@@ -121,22 +121,22 @@ class DroppedRows(Rows):
 
     @property
     def n(self) -> int:
-        """Number of rows that there were."""
+        """Number of rows of the original table."""
         return self._n
 
     @property
     def n_features(self) -> int:
-        """Number of columns that there were."""
+        """Number of columns of the original table."""
         return self._n_features
 
     @property
     def numbers_per_row(self) -> int:
-        """Numbers that a row took."""
+        """Number of values of a row of the original table."""
         return self._n_features
 
     @property
     def template(self) -> Array:
-        """There is none: raises a RuntimeError."""
+        """Raise a RuntimeError, because there are no rows."""
         self._refuse()
 
     def take(self, indices: Selection) -> Array:  # noqa: ARG002
@@ -153,7 +153,7 @@ class DroppedRows(Rows):
 
     def _refuse(self) -> NoReturn:
         raise RuntimeError(
-            f"A saved model does not keep the {self.n} training rows, and this call needs them. "
+            f"This call needs the {self.n} training rows, but a saved model does not contain them. "
             "Fit again, or save an approximation with nysboost.save(model, path, with_rows=True). "
-            "Only features and predictions of rows that you pass work without them."
+            "Features and predictions of rows that you pass work without them."
         )

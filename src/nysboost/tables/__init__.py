@@ -1,1 +1,1 @@
-"""Tables as people have them: what each column is, files of them, and their codes as numbers."""
+"""Tables as users have them: kinds of columns, files, and codes as numbers."""

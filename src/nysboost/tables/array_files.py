@@ -1,4 +1,4 @@
-"""Arrays in files: .npy, .npz, HDF5, Zarr and LIBSVM; their columns have no names."""
+"""Arrays in files (.npy, .npz, HDF5, Zarr and LIBSVM), whose columns have no names."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from nysboost.tables.frames import Cells
 from nysboost.user_error import NoTableError, TableError, UserError, import_optional
 
 StoredArray: TypeAlias = Any
-"""An array of NumPy, HDF5 or Zarr, or a CSR matrix."""
+"""A NumPy, HDF5 or Zarr array, or a CSR matrix."""
 
 BLOCK_BYTES = 2**22
-"""Arrays are read in blocks of this size: 16 MB took 1.5 times the processor time."""
+"""Size of the blocks in which arrays are read: 16 MB took 1.5 times the processor time."""
 
 DENSE_SHARE = 8
-"""A sparse table is made dense if that takes one part in so many of the memory allowed."""
+"""A sparse table is made dense if that takes at most this fraction, one in `DENSE_SHARE`, of the
+allowed memory."""
 
 MOST_COLUMNS = 2**22
-"""Columns that an array may have: each has a name, and is in every landmark."""
+"""Largest number of columns of an array: each has a name, and is in every landmark."""
 
 READ_BYTES = 2**20
 VALUE_BYTES = 16
-"""What a number of a LIBSVM file takes while it is read: 15 bytes were measured."""
+"""Bytes of memory for each number of a LIBSVM file while it is read (15 were measured)."""
 
 LABEL = "label"
-"""What the labels of a LIBSVM file are called."""
+"""The name of the labels of a LIBSVM file."""
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")
 ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr", *LIBSVM)
@@ -97,7 +98,7 @@ class ArrayFile:
 def open_array(
     form: str, path: Path, dataset: str | None, max_memory: int | str = MAX_MEMORY
 ) -> ArrayFile:
-    """Open an array that is a table of numbers, or say what it is instead."""
+    """Open an array that is a table of numbers; raise if it is something else."""
     labels = None
     if form in LIBSVM:
         array, labels = _open_libsvm(path, as_bytes(max_memory))
@@ -130,7 +131,7 @@ def open_array(
             size = f"{dense_bytes / 1e9:.1f} GB"
             notes.append(f"{path} stays sparse: as a dense table it would take {size}.")
     if labels is not None and np.ptp(labels) > 0:
-        notes.append(f"{path} has labels, which --target {LABEL} predicts.")
+        notes.append(f"{path} has labels: to predict them, use --target {LABEL}.")
 
     names = tuple(str(j) for j in range(width))
     return ArrayFile(path, array, names, n, notes, labels)
@@ -147,7 +148,7 @@ def _open(form: str, path: Path, dataset: str | None) -> StoredArray:
 
 @contextmanager
 def _refuse_damaged(path: Path, form: str) -> Iterator[None]:
-    """Say that a file is not what its ending says, if reading it as that fails."""
+    """Raise a clear error if a file cannot be read in the format of its extension."""
     try:
         yield
     except (UserError, PermissionError):
@@ -155,11 +156,11 @@ def _refuse_damaged(path: Path, form: str) -> Iterator[None]:
     except (
         OSError, ValueError, OverflowError, IndexError, EOFError, KeyError, BadZipFile,
     ) as error:  # fmt: skip
-        raise NoTableError(f"{path} is no {form} file of numbers, or it is cut off.") from error
+        raise NoTableError(f"{path} is not a {form} file of numbers, or is truncated.") from error
 
 
 def _open_libsvm(path: Path, allowed: int) -> tuple[StoredArray, Floats]:
-    """Return the CSR matrix of a LIBSVM file and its labels, if they take at most these bytes."""
+    """Return the CSR matrix and the labels of a LIBSVM file; raise if they need more memory."""
     from sklearn.datasets import load_svmlight_file
 
     # each number stands behind a colon
@@ -218,7 +219,7 @@ OPENERS: dict[str, Callable[[Path, str | None], StoredArray]] = {
 
 
 def _which(found: list[str], dataset: str | None, path: Path) -> str:
-    """Return the array that is meant: the one named, the only one, or X."""
+    """Return the array to read: the named one, the only one, or X."""
     if not found:
         raise NoTableError(f"{path} holds no arrays.")
 

@@ -1,4 +1,4 @@
-"""Values of categories: how they are kept, and which of them another table's values are."""
+"""Values of categories: how they are stored, and how values of other tables are matched."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Value = str | bool | float
 
 GAP = -1
 UNKNOWN = -2
-"""Positions of a gap and of a value that was not there in fitting."""
+"""Positions of a missing value, and of a value that was not in the fit."""
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
 def plain(value: object) -> Value:
-    """Return a value as a category keeps it: text, a truth value or a number."""
+    """Return a value in the form stored by a category: text, a Boolean or a number."""
     if isinstance(value, np.bool | np.number | np.str_ | np.bytes_):
         value = value.item()
 
@@ -44,10 +44,10 @@ def plain(value: object) -> Value:
 
 
 def find_positions(known: Sequence[Value], values: Sequence[object]) -> list[int]:
-    """Return where values stand among the known ones of a category.
+    """Return the positions of values among the known values of a category.
 
-    1, 1.0 and True are one value, and "1" is looked for as 1 if it is not known itself. A mark
-    such as "NA" that is no known value is a gap.
+    1, 1.0 and True are the same value. "1" is matched with 1 if "1" itself is unknown. A mark such
+    as "NA" is a missing value, unless it is a known value.
     """
     # of several values with the same other form the first counts
     exact = {value: i for i, value in enumerate(known)}
@@ -65,7 +65,7 @@ def find_positions(known: Sequence[Value], values: Sequence[object]) -> list[int
 
 
 def _other_form(value: Value) -> Value | None:
-    """Return a number or a truth value for text, and text for these."""
+    """Return text as a number or a Boolean, and these as text."""
     if isinstance(value, str):
         return _from_text(value)
     if isinstance(value, bool):

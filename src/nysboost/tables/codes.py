@@ -1,4 +1,4 @@
-"""Columns of any kind as numbers: one-hot codes, means of the target, cycles, filled gaps."""
+"""Codes of columns as numbers: one-hot codes, target means, cycles, filled gaps."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from nysboost.tables.target_means import leading_targets, out_of_fold_means, tar
 from nysboost.tables.values import FEW_VALUES
 
 MOST_COLUMNS = 1024
-"""One-hot columns of all categories together: 100,000 rows of them take 800 MB."""
+"""Largest number of one-hot columns of all categories: 100,000 rows of them take 800 MB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """How the columns of a schema become numbers.
+    """The encoding of the columns of a schema as numbers.
 
-    A number keeps its value, and a gap becomes the median of its column, with an indicator beside
-    it. A date has its cycles beside it, as sine and cosine. A category becomes a column for each
-    value, or for the most frequent, and beside them the means of the targets for all its values.
-    `means` has for such a column those of the targets for each value, an unknown one and the gap,
-    shape (v + 2, t); all are None where there was no target.
+    A number keeps its value, and a missing value becomes the median of its column, with an
+    indicator column. A date also gets its cycles, as sine and cosine. A category becomes one column
+    per value, or per frequent value; then a column with the mean of the target for each value is
+    added. For such a category, `means` holds the target means (v + 2, t) of each value, of an
+    unknown value and of a missing one. Without a target, all are None.
     """
 
     schema: Schema
@@ -42,14 +42,14 @@ class Codes:
 
     @classmethod
     def of(cls, schema: Schema) -> Codes:
-        """Return the codes of a schema, which know no targets."""
+        """Return the codes of a schema, without targets."""
         return cls(schema, (None,) * len(schema.columns))
 
     # What a row becomes
 
     @cached_property
     def shown(self) -> list[list[int] | None]:
-        """For each category the positions of values with a column, −1 for the gap; else None."""
+        """For each category, the positions of values with a column (−1 is missing); else None."""
         columns = self.schema.columns
         is_category = [column.kind == "category" for column in columns]
         share = MOST_COLUMNS // max(1, sum(is_category))
@@ -62,7 +62,7 @@ class Codes:
 
     @cached_property
     def many_valued(self) -> list[int]:
-        """Positions of the categories some of whose values have no column of their own."""
+        """Positions of the categories with values that have no column of their own."""
         positions = []
         for j, shown in enumerate(self.shown):
             if shown is None:
@@ -75,7 +75,7 @@ class Codes:
 
     @cached_property
     def origins(self) -> Indices:
-        """For each number that a row becomes, the column of the table that it comes from."""
+        """For each number of an encoded row, the column of the table from which it comes."""
         if not self.schema.columns:
             return np.arange(self.schema.width)
 
@@ -88,7 +88,7 @@ class Codes:
 
     @cached_property
     def gap_columns(self) -> Indices:
-        """Positions among a row's numbers of those that say whether a value is missing."""
+        """Positions of the missing-value indicators in an encoded row."""
         positions = []
         for j, column in enumerate(self.schema.columns):
             if not (column.gaps and column.used):
@@ -131,7 +131,7 @@ class Codes:
         return _fill_array(table, medians, start)
 
     def encode(self, columns: Sequence[Cells], row_means: Sequence[Floats | None]) -> Floats:
-        """Return columns that were read, and means of targets for each row, as one table."""
+        """Encode columns, and target means for each row, as one table."""
         parts: list[Cells] = []
         for j, values in enumerate(columns):
             parts += self._encode_column(j, values, row_means[j])
@@ -139,7 +139,7 @@ class Codes:
         return table.astype(np.float64, copy=False)
 
     def _encode_column(self, j: int, values: Cells, means: Floats | None) -> list[Cells]:
-        """Return the numbers that a column becomes, each of shape (n,)."""
+        """Return the codes of a column, each of shape (n,)."""
         column = self.schema.columns[j]
         if not column.used:
             return []
@@ -155,7 +155,7 @@ class Codes:
         return parts
 
     def code_lazily(self, X: Table, missing: str = "fill") -> Table:
-        """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
+        """Encode a lazy frame or array as a lazy array of numbers, task by task."""
         meta = None
 
         # a table of numbers needs no codes: only its gaps are filled
@@ -170,7 +170,7 @@ class Codes:
 
 
 def _choose_shown(column: Column, most: int) -> list[int]:
-    """Return the positions of the values of a category that get a column, the gap first."""
+    """Return the positions of values of a category with a column, with missing values first."""
     counts = np.array(column.counts)
     by_count = np.argsort(-counts, kind="stable")
     frequent: list[int] = sorted(by_count[:most].tolist())
@@ -202,9 +202,9 @@ def _code_part(part: Table, codes: Codes, missing: str) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class TrainingCodes:
-    """The codes of a table, and for its own rows the means of the targets out of fold.
+    """The codes of a table, with out-of-fold target means for its own rows.
 
-    `row_means` has them for each category with many values, shape (n, t).
+    `row_means` holds them for each category with many values, shape (n, t).
     """
 
     codes: Codes
@@ -218,7 +218,7 @@ class TrainingCodes:
         Y: Floats | None,
         weights: Floats | None,
     ) -> TrainingCodes:
-        """Compute means of Y, (n, t), for the categories whose `positions`, (n,), are given."""
+        """Compute means of Y (n, t) for the categories with given `positions` (n,)."""
         if Y is None or not positions:
             return cls(Codes.of(schema), {})
 
@@ -250,9 +250,9 @@ class TrainingCodes:
     def of_lazy(
         cls, schema: Schema, X: Table, Y: Floats | None, weights: Floats | None
     ) -> tuple[TrainingCodes, list[int]]:
-        """Return the codes of a lazy table, and the number of rows of each of its parts.
+        """Return the codes of a lazy table, and the number of rows of each part.
 
-        Only the positions of categories with many values come here from where the parts are.
+        Only the positions of categories with many values are computed locally.
         """
         codes = Codes.of(schema)
         if Y is None or not codes.many_valued:
@@ -265,7 +265,7 @@ class TrainingCodes:
         return cls.of_parts(schema, parts, Y, weights), lengths
 
     def encode(self, columns: Sequence[Cells], start: int = 0) -> Floats:
-        """Return rows that were read, the first of them the training row `start`, as numbers."""
+        """Encode training rows; `start` is the number of the first one."""
         n = max(map(len, columns))  # columns that are not used have no rows
         here = self._take_means(start, n)
         row_means = [here.get(j) for j in range(len(columns))]
@@ -277,12 +277,12 @@ class TrainingCodes:
         return {j: means[rows] for j, means in self.row_means.items()}
 
     def encode_table(self, X: Table, start: int = 0, missing: str = "fill") -> Floats:
-        """Return a part of the training table, from the row `start` on, as numbers."""
+        """Encode a part of the training table from row `start`."""
         columns = self.codes.schema.read(X, missing, start)
         return self.encode(columns, start)
 
     def code_lazily(self, X: Table, lengths: Sequence[int], missing: str) -> Table:
-        """Return the training table as a lazy array of numbers; a task gets its rows' means."""
+        """Encode the lazy training table; each task receives the means of its rows."""
         if not self.row_means:
             return self.codes.code_lazily(X, missing)
 
@@ -320,7 +320,7 @@ def _code_training_part(
 
 
 def _fill_array(X: Table, medians: Floats | None, start: int) -> Table:
-    """Return an array of any namespace with medians for NaN; refuse codes for "no data"."""
+    """Fill NaN with medians in an array of any namespace; raise for "no data" codes."""
     sizes = column_sizes(arrays.as_float(X))
     refuse_far(X, sizes, start)
     if not np.isfinite(sizes).all():
@@ -342,7 +342,7 @@ def _fill_array(X: Table, medians: Floats | None, start: int) -> Table:
 
 
 def refuse_far(X: Array, sizes: Floats, start: int, usual: float = 0.0) -> None:
-    """Refuse a code for "no data" in an array or a CSR matrix, and say where it is."""
+    """Raise for a "no data" code in an array or a CSR matrix, and say where it is."""
     finite = np.where(np.isfinite(sizes), sizes, 0.0)
     j = int(np.argmax(finite))
     if not is_far(finite[j], usual):

@@ -1,4 +1,4 @@
-"""One column of a table as fitted, through which the same column of every later table goes."""
+"""A fitted column of a table, with which the same column of later tables is read."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from nysboost.tables.values import Booleans, first_of, numbers_as
 
 BIG = 1e28
 OUTLYING = 1e25
-"""A number beyond the first, and so many times another of its column, is a code for "no data"."""
+"""A number above the first value, and this many times a typical number of its column, is a code for
+"no data"."""
 
 EXTREME = 1e60
-"""Numbers beyond this, or all below its inverse, are brought near 1 by a power of two."""
+"""If numbers exceed this, or are all below its inverse, they are scaled to about 1 by a power of
+two."""
 
 MANY_UNKNOWN = 10
 """This many rows with only unknown categories is unlikely to be chance."""
@@ -31,30 +33,30 @@ NOT_USED = ("text", "id", "empty")
 
 @dataclass(frozen=True)
 class Column:
-    """What one column of a table is.
+    """A fitted column of a table.
 
     Attributes
     ----------
     name : str
     kind : str
-        "number", "boolean", "date" or "duration" (both in seconds), or "category". Others are not
-        used: "text" whose values hardly repeat, an "id" that numbers the rows, "empty" ones.
+        "number", "boolean", "date" or "duration" (both in seconds), or "category". Other kinds are
+        not used: "text" with values that hardly repeat, an "id" that numbers the rows, and "empty".
     values, counts : tuple
-        Of a category: its values, sorted, and how many rows have each.
+        For a category: its sorted values, and the number of rows with each.
     padded : tuple of str
-        Of a category: values as they were written, where there were blanks around them.
+        For a category: values that were written with blanks around them.
     gaps : int
-        How many rows have no value.
+        Number of rows without a value.
     marks : tuple of str
-        What stood there, for instance "?".
+        Marks that were read as missing values, such as "?".
     usual, median : float
-        The median of the sizes of numbers, and of numbers.
+        The median of absolute values, and the median of the numbers.
     form : str
-        How text is written: the unit of numbers, "day first" or "month first".
+        The form of text: the unit of numbers, "day first" or "month first".
     cycles : tuple of str
-        Of dates and times: what comes again, names in `tables.dates.CYCLES`.
+        For dates and times: the names of their cycles in `tables.dates.CYCLES`.
     note : str
-        A sentence about how rows of such a table should be held out, or "".
+        A hint on how to hold out rows of such a table, or "".
     """
 
     name: str
@@ -72,12 +74,12 @@ class Column:
 
     @property
     def used(self) -> bool:
-        """Whether anything can be learned from it."""
+        """Whether the column is used."""
         return self.kind not in NOT_USED
 
     @property
     def scale(self) -> float:
-        """The power of two that brings numbers near 1 whose squares are out of range."""
+        """The power of two that scales numbers to about 1 if their squares are out of range."""
         in_range = self.usual == 0 or 1 / EXTREME <= self.usual <= EXTREME
         if in_range:
             return 1.0
@@ -85,7 +87,7 @@ class Column:
         return float(np.exp2(-exponent.clip(-1020, 1020)))
 
     def describe(self) -> str:
-        """Return its name, and how many values and gaps it has."""
+        """Return its name, and its numbers of values and missing values."""
         notes = []
         if self.values:
             notes.append(format_count(len(self.values), "value"))
@@ -107,10 +109,10 @@ class Column:
         return f"{self.name} ({', '.join(notes)})"
 
     def read(self, cells: RawColumn, missing: str, start: int) -> Cells:
-        """Return the same column of another table, shape (n,), or say which row does not fit.
+        """Return the same column of another table, shape (n,); raise if a row does not fit.
 
-        Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if unknown.
-        `start` is the number of the first row in messages.
+        Missing floats are NaN. Categories are positions among `values`, −1 if missing, −2 if
+        unknown. `start` is the number of the first row in messages.
         """
         found: Cells
         if self.kind == "category":
@@ -154,11 +156,11 @@ class Column:
             return np.asarray(data)
         raise ValueError(
             f"Column {self.name!r} was fitted with {PLURALS[self.kind]}, but row {start + row} "
-            f"has {self._show(cells, row)}: give it the kind of value that it had in fitting."
+            f"has {self._show(cells, row)}: give it the same kind of value as in the fit."
         )
 
     def _accepts(self, cells: RawColumn) -> Booleans:
-        """Return which numbers of another table are of this column's kind, shape (n,)."""
+        """Return a mask (n,) of numbers in another table that have the kind of this column."""
         if self.kind == "boolean" and cells.kind == "number":
             return np.isin(cells.data, (0, 1))
         accepted = {self.kind}
@@ -188,23 +190,23 @@ class Column:
         if missing == "raise" and row is not None:
             raise ValueError(
                 f"Column {self.name!r} has the value {self._show(cells, row)} in row "
-                f'{start + row}, which was not there in fitting and which missing="raise" refuses.'
+                f'{start + row}, which was not in the fit, and missing="raise" does not allow this.'
             )
 
         # categories that are all unknown may be another column's
         there = found[found != GAP]
         if len(there) >= MANY_UNKNOWN and (there == UNKNOWN).all():
             warnings.warn(
-                f"Column {self.name!r} has no value that was there in fitting: it has "
-                f"{_list_some(values)}, and was fitted with {_list_some(self.values)}. Other "
-                "columns alone make the prediction.",
+                f"Column {self.name!r} has none of the values of the fit: it has "
+                f"{_list_some(values)}, but was fitted with {_list_some(self.values)}. Only the "
+                "other columns determine the prediction.",
                 stacklevel=2,
             )
         return found
 
 
 def _as_values(cells: RawColumn) -> RawColumn:
-    """Return a column of numbers as one of values."""
+    """Convert a column of numbers to a column of values."""
     to_value = VALUES.get(cells.kind, float)
     numbers: list[float] = cells.data.tolist()
     values: list[Hashable] = list(numbers)
@@ -214,11 +216,11 @@ def _as_values(cells: RawColumn) -> RawColumn:
 
 
 VALUES: dict[str, Callable[[float], Hashable]] = {"boolean": bool, "date": from_seconds}
-"""What a number stands for in columns of each kind, if it is no number."""
+"""The value that a number represents in columns of each other kind."""
 
 
 def is_far(sizes: Floats | float, usual: float) -> Booleans:
-    """Return which sizes of numbers are those of codes for "no data" beside a usual one, or 1."""
+    """Return a mask of numbers that are "no data" codes, given their sizes and a typical size."""
     if not 0 < usual < np.inf:
         usual = 1.0
     return np.asarray(sizes) > max(BIG, usual * OUTLYING)
@@ -228,7 +230,7 @@ def is_far(sizes: Floats | float, usual: float) -> Booleans:
 
 
 def _list_some(values: Sequence[object]) -> str:
-    """Return the first of some values, as a sentence has them."""
+    """Format the first of some values for a sentence."""
     listed = [format_cell(value) for value in values[:3]]
     if len(values) > 3:
         listed.append("…")
@@ -236,7 +238,7 @@ def _list_some(values: Sequence[object]) -> str:
 
 
 def say_gaps(name: str, count: int, first: str = "") -> str:
-    """Return the sentence about gaps that are refused."""
+    """Return the error message about missing values."""
     return (
         f"Column {name!r} has {format_count(count, 'missing value')} (it contains NaN, None or "
         f"empty text){first}. Remove such rows or fill them in first: a learner does with "
@@ -245,7 +247,7 @@ def say_gaps(name: str, count: int, first: str = "") -> str:
 
 
 def say_far(name: str, value: float, row: int | None = None) -> str:
-    """Return the sentence about a number that is too large."""
+    """Return the error message about a number that is too large."""
     at = ""
     if row is not None:
         at = f" in row {row}"

@@ -1,4 +1,4 @@
-"""Text files of tables, read by Arrow; what is wrong in them is told by its line."""
+"""Text files of tables, read by Arrow; errors name the line."""
 
 from __future__ import annotations
 
@@ -32,22 +32,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 READ_BYTES = 2**24
-"""What is read at a time; the first part shows which columns are numbers."""
+"""Bytes that are read at a time; the first part shows which columns are numbers."""
 
 LOOKED_AT = 4096
-"""Different values of a column that show whether it is numbers, but for some."""
+"""Number of different values that show whether a column is meant to hold numbers."""
 
 USUAL = ("separated by commas", "separated by tabs")
 
 
 @dataclass
 class CsvFile:
-    """A text file of a table, read in batches, after a `header` of so many lines.
+    """A text file of a table, read in batches after a `header` of some lines.
 
-    `numbers` are the columns of floats, with the unit that is written with them, or "". Those that
-    are `exact` keep all digits of whole numbers. Marks of gaps in text are nulls, unless the model
-    whose file it is decides what they are (`keeps_marks`). The first column may be the `index` of a
-    data frame, which is no feature.
+    `numbers` are the columns of floats with their unit, or "". `exact` columns keep all digits of
+    whole numbers. Marks of missing values in text are null, unless the fitted model decides this
+    (`keeps_marks`). The first column may be the `index` of a data frame, which is not a feature.
     """
 
     path: Path
@@ -75,7 +74,7 @@ class CsvFile:
             yield pa.table(cells)
 
     def convert(self, name: str, text: pa.Array) -> pa.Array:
-        """Return an Arrow column of text as what it is: numbers, text, a category."""
+        """Convert an Arrow column of text to its kind: numbers, text, a category."""
         if name in self.numbers:
             return self._convert_numbers(name, text)
         if not self.keeps_marks:
@@ -161,7 +160,7 @@ class CsvFile:
             yield from arrow.open_csv(stream, reading, parsing, conversion)
 
     def _rows(self, *, strict: bool = False) -> Iterator[Row]:
-        """Read the file again by Python, which knows the lines."""
+        """Read the file again with Python, to know the line numbers."""
         writing = self.writing
         stream = text_format.open_unpacked(self.path)
         with io.TextIOWrapper(stream, writing.encoding, errors="replace", newline="") as text:
@@ -173,7 +172,7 @@ class CsvFile:
     # Recognising
 
     def infer(self, units: Mapping[str, str]) -> None:
-        """Decide from the first part of the file which columns are numbers, with these units."""
+        """Decide from the first part of the file which columns are numbers, and their units."""
         first = next(self._text())
         for name in self.names:
             if name in self.categories:
@@ -196,7 +195,7 @@ class CsvFile:
                     self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
 
     def _should_be_numbers(self, cells: pa.Array, unit: str) -> bool:
-        """Return whether a column with a cell that is no number was meant to have numbers."""
+        """Return whether a column with a non-numeric cell was meant to hold numbers."""
         import pyarrow.compute as pc
 
         # most of its different values are numbers
@@ -216,7 +215,7 @@ class CsvFile:
         return other.numbers(cells) is not None
 
     def note_marks(self, columns: Sequence[Sequence[str]]) -> None:
-        """Say which marks in columns of numbers, but those of programs, are taken as gaps."""
+        """Note which marks in columns of numbers are read as missing values."""
         for name, column in zip(self.names, columns, strict=True):
             if name not in self.numbers:
                 continue
@@ -225,13 +224,13 @@ class CsvFile:
             marks = sorted(mark for mark in found if not is_program_mark(mark))
             if marks:
                 said = ", ".join(map(repr, marks))
-                note = f"Column {name!r} has numbers and {said}, taken as missing values."
+                note = f"Column {name!r} has numbers and {said}, which are read as missing values."
                 self.notes.append(note)
 
     # Sentences
 
     def refuse_open_quote(self) -> None:
-        """Refuse a cell of several lines whose quotation mark is not closed at its end."""
+        """Raise for a cell of several lines whose quotation mark is not closed."""
         for begin, end, row in self._rows(strict=True):
             if row is None and end > begin:
                 raise TableError(
@@ -240,7 +239,7 @@ class CsvFile:
                 )
 
     def _say_what_arrow_says(self, said: str) -> str:
-        """Return what Arrow says as a sentence that names the line."""
+        """Return Arrow's error as a sentence that names the line."""
         ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
         if ragged:
             width = int(ragged[1])
@@ -278,7 +277,7 @@ class CsvFile:
         )
 
     def _find_wrong_cell(self, name: str) -> tuple[int | str, str]:
-        """Return the line of the first cell of a column that is no number, and the cell."""
+        """Return the first non-numeric cell of a column, and its line."""
         j = self.names.index(name)
         pattern = re.compile(self.writing.pattern, re.ASCII)
         for _, line, row in self._rows():
@@ -318,7 +317,7 @@ def _without_last_blanks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 
 @dataclass(frozen=True)
 class Beginning:
-    """The first row of a text file, the line that it ends in, and columns of the rows after it."""
+    """The first row of a text file, its last line, and the columns of the next rows."""
 
     first: list[str]
     line: int
@@ -337,7 +336,7 @@ def open_csv(
     schema: Schema | None = None,
     categories: Sequence[str] = (),
 ) -> CsvFile:
-    """Open a text file of a table; what is empty in `writing` is recognised."""
+    """Open a text file of a table; empty fields of `writing` are detected."""
     text, encoding = text_format.decode_beginning(path, writing.encoding)
     if not text.strip():
         raise TableError(f"{path} is empty.")
@@ -450,7 +449,7 @@ def _is_text(cell: str, writing: TextFormat) -> bool:
 
 
 def _are_counted(cells: Sequence[str]) -> bool:
-    """Return whether names of columns are 0, 1, …, which pandas writes."""
+    """Return whether the names of columns are 0, 1, …, as pandas writes them."""
     filled = [cell for cell in cells if cell]
     counted = [str(i) for i in range(len(filled))]
     return len(filled) > 1 and filled == counted

@@ -1,4 +1,4 @@
-"""Dates, durations and times of day: as seconds, as people write them, and their cycles."""
+"""Dates, durations and times of day: their seconds, their usual text forms, and their cycles."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SECONDS = (86_400, 3600, 60, 1)  # of a day, an hour, a minute and a second
 
 
 def as_seconds(value: object) -> float | None:
-    """Return a date as seconds since 1970 (UTC); None if it is no date."""
+    """Return a date as seconds since 1970 (UTC); None if it is not a date."""
     if isinstance(value, str):
         value = _parse_iso_date(value.strip())
     elif hasattr(value, "to_timestamp"):  # a period of pandas: when it begins
@@ -72,7 +72,7 @@ def _parse_iso_date(text: str) -> dt.datetime | None:
 
 
 def from_seconds(seconds: float) -> dt.datetime | str:
-    """Return the date that is so many seconds after 1970 (UTC), as text if years are too far."""
+    """Return the date at some seconds after 1970 (UTC), as text if the year is out of range."""
     try:
         return _EPOCH + dt.timedelta(seconds=seconds)
     except OverflowError:
@@ -96,7 +96,7 @@ def as_span(value: object) -> float | None:
 
 
 def _parse_span(text: str) -> float | None:
-    """Return the seconds of "3 days 00:16:34", "26:30" or "P3DT16M", None if it is no such text."""
+    """Return the seconds of "3 days 00:16:34", "26:30" or "P3DT16M"; None for other text."""
     found = _DAYS_AND_CLOCK.fullmatch(text) or _ISO_DURATION.fullmatch(text)
     if found is None or not any(found.groups()):
         return None
@@ -122,7 +122,7 @@ def _match_local_date(value: object) -> re.Match[str] | None:
 
 
 def to_iso(text: str, order: str) -> str:
-    """Return a date such as 31/1/2020 in the form of ISO 8601; anything else as it is."""
+    """Return a date such as 31/1/2020 in ISO 8601; other values are unchanged."""
     found = _match_local_date(text)
     if found is None:
         return text
@@ -144,7 +144,7 @@ def to_iso(text: str, order: str) -> str:
 
 
 def find_order(values: Sequence[object]) -> str:
-    """Return "day first" or "month first" if all values are dates in that order alone, or ""."""
+    """Return "day first" or "month first" if only this order is possible for all values, or ""."""
     if not values or not is_local_date(values[0]):
         return ""
     orders = [order for order in (DAY_FIRST, MONTH_FIRST) if _all_dates(values, order)]
@@ -175,7 +175,7 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Cycle:
-    """What comes again after a `period`, the first time at `start`; nothing changes in a `step`.
+    """A cycle with a `period`, beginning at `start`; it changes in steps of length `step`.
 
     All are in seconds, `start` since 1970. A time has three codes: its phase φ, from 0 to 1, and
     sin 2πφ and cos 2πφ, which put the last hour of a day beside the first. Without φ the error on
@@ -207,12 +207,12 @@ CYCLES = {
 
 
 def choose_cycles(kind: str, seconds: Floats) -> tuple[str, ...]:
-    """Return the names of the cycles that a column goes through, if it has dates or durations.
+    """Return the names of the cycles of a column of dates or durations.
 
     Parameters
     ----------
     kind : str
-        Only dates and durations have some.
+        Only dates and durations have cycles.
     seconds : ndarray of shape (n,)
         Its values, without gaps.
     """
@@ -238,7 +238,7 @@ def choose_cycles(kind: str, seconds: Floats) -> tuple[str, ...]:
 
 
 def encode_cycles(names: Sequence[str], seconds: Floats) -> list[Floats]:
-    """Return phase, sine and cosine of each cycle, of shape (n,); all are 0 in a gap."""
+    """Return phase, sine and cosine of each cycle, shape (n,), with 0 for missing values."""
     columns: list[Floats] = []
     for name in names:
         phase = CYCLES[name].phase(seconds)

@@ -1,4 +1,4 @@
-"""What each column of a table is, decided from the summary of all its rows."""
+"""Decide the kind of each column of a table from the summary of all its rows."""
 
 from __future__ import annotations
 
@@ -19,30 +19,31 @@ from nysboost.tables.summaries import PLURALS, ColumnSummary, median
 from nysboost.tables.values import READINGS, first_of, kind_of, numbers_as
 
 FEW_FOR_TEXT = 32
-"""Different values that may each be in one row alone; beyond, text needs two rows for each."""
+"""Up to this many values may occur only once; with more, text needs two rows per value on
+average."""
 
 FEWEST_IDS = 100
-"""Rows from which a number of its own in each row is an id: a table of years has fewer."""
+"""Fewest rows for which a different number in each row is an id; a table of years has fewer."""
 
 ID_EVIDENCE = 10.0
 """n²/2R of an id: n measurements among R values all differ with probability exp(−n²/2R)."""
 
 NEARLY_SORTED = 0.95
-"""Share of rows that do not step back, from which a table is sorted by a date."""
+"""A table is sorted by a date if at least this share of rows does not decrease."""
 
 _SAYS_ID = re.compile(r"(?:^|[\W_])[iI][dD]$|[a-z](?:Id|ID)$")
 
 
 def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
-    """Say what a column is.
+    """Decide the kind of a column.
 
     Parameters
     ----------
     summary : ColumnSummary
     missing : "fill" or another
-        Unless it is "fill", gaps are refused.
+        Any value other than "fill" makes missing values an error.
     ids : "keep" or "drop"
-        Whether a column that numbers the rows is used.
+        Whether to use a column that numbers the rows.
     """
     # find the kind, and turn values into numbers
     kind, form, numbers = _find_kind(summary)
@@ -69,7 +70,7 @@ def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
 
 
 def _find_kind(summary: ColumnSummary) -> tuple[str, str, Floats]:
-    """Return the kind of a column, how it is written, and its different values as numbers."""
+    """Return the kind of a column, its written form, and its different values as numbers."""
     values = list(summary.counts)
     is_empty_category = summary.kind == "category" and not values
     if summary.kind != "object" and not is_empty_category:
@@ -96,7 +97,7 @@ def _find_kind(summary: ColumnSummary) -> tuple[str, str, Floats]:
 def _as_numbers(
     summary: ColumnSummary, kind: str, numbers: Floats, missing: str
 ) -> tuple[ColumnSummary, tuple[str, ...]]:
-    """Return the summary with values as numbers, and what marked gaps among them."""
+    """Return the summary with values as numbers, and the marks of missing values."""
     of_rows = np.repeat(numbers, _rows_of_values(summary))
     read = ColumnSummary.at(RawColumn(summary.name, kind, of_rows))
 
@@ -106,7 +107,7 @@ def _as_numbers(
     if marks and missing == "fill":
         warnings.warn(
             f"Column {summary.name!r} holds {PLURALS[kind]}, and {read.gaps} times "
-            f"{', '.join(map(repr, marks))}: these are taken as missing values.",
+            f"{', '.join(map(repr, marks))}: these are read as missing values.",
             stacklevel=2,
         )
     rest = replace(summary, counts=Counter())
@@ -184,12 +185,12 @@ def _decide_category(summary: ColumnSummary) -> Column:
 def _warn_of_text(summary: ColumnSummary) -> None:
     hint = ""
     if all(is_local_date(value) for value in summary.counts):
-        hint = " Dates whose day and month could be swapped are written 2020-01-31."
+        hint = " Write dates as 2020-01-31 if day and month could be swapped."
 
     warnings.warn(
         f"Column {summary.name!r} is text with {len(summary.counts)} different values in "
-        f"{summary.counts.total()} rows: nothing can be learned from values that hardly come "
-        f"again, and it is left out.{hint}",
+        f"{summary.counts.total()} rows. It is left out, because nothing can be learned "
+        f"from values that hardly repeat.{hint}",
         stacklevel=2,
     )
 
@@ -198,11 +199,11 @@ def _warn_of_text(summary: ColumnSummary) -> None:
 
 
 def numbers_rows(summary: ColumnSummary) -> bool:
-    """Return whether numbers are ids or count the rows, and are no measurement.
+    """Return whether numbers are ids or row numbers rather than measurements.
 
-    Whole numbers, a different one in each row, which the column's name calls ids; or so many of
-    them that they cannot be measured: n measurements among R possible values all differ with
-    probability exp(−n²/2R).
+    They are whole numbers that differ in every row. Either the column's name says that they are
+    ids, or there are too many of them for measurements: n measurements among R possible values all
+    differ with probability exp(−n²/2R).
     """
     sample = summary.sample
     n = len(sample)
@@ -223,15 +224,15 @@ def numbers_rows(summary: ColumnSummary) -> bool:
 def _warn_of_id(summary: ColumnSummary) -> None:
     sample = summary.sample
     warnings.warn(
-        f"Column {summary.name!r} has a whole number of its own in each row ({sample.min():.0f} "
-        f"to {sample.max():.0f}), as ids have, which say nothing about new rows: it is left out. "
-        'ids="keep" uses it, in the command --ids keep.',
+        f"Column {summary.name!r} has a different whole number in each row ({sample.min():.0f} "
+        f"to {sample.max():.0f}), like an id, so it says nothing about new rows and is left out. "
+        'To use it, set ids="keep" (in a shell, --ids keep).',
         stacklevel=2,
     )
 
 
 def _note_on_numbers(summary: ColumnSummary, kind: str) -> str:
-    """Return a hint if rows are sorted by a date, or belong to groups that numbers name."""
+    """Return a hint if rows are sorted by a date, or belong to numbered groups."""
     sample = summary.sample
     n = len(sample)
     if kind == "number" and _SAYS_ID.search(summary.name):
@@ -255,11 +256,11 @@ def _note_on_numbers(summary: ColumnSummary, kind: str) -> str:
 
 
 def _note_on_groups(name: str, n_values: int, n_rows: int) -> str:
-    """Return a hint if a column whose name says that it holds ids has each in several rows."""
+    """Return a hint if a column with the name of an id has several rows for each id."""
     repeated = n_rows >= FEWEST_IDS and 1 < n_values <= n_rows / 2
     if not repeated or not _SAYS_ID.search(name):
         return ""
     return (
         f"Column {name!r} has {n_values:,} ids in {n_rows:,} rows. If the model will predict rows "
-        "of new ids, hold out all rows of an id together: else the error is too small."
+        "of new ids, hold out all rows of an id together: otherwise the error is too small."
     )

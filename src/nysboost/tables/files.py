@@ -1,4 +1,4 @@
-"""Tables in files of any form: what their columns are called, and their rows, batch by batch."""
+"""Tables in files of any format: the names of their columns, and their rows in batches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BEGINNINGS = {
     b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"\x89HDF": ".h5",
     b"PK\x03\x04": ".xlsx", b"{": ".jsonl", b"[": ".json",
 }  # fmt: skip
-"""How files of these forms begin, where no name says what they are."""
+"""The first bytes of files of these formats, for inputs without a name."""
 
 FORMS = (
     ".csv, .tsv, .txt (also packed), .parquet (a file or a folder), .feather, .jsonl, .xlsx, .npy, "
@@ -42,12 +42,12 @@ FORMS = (
 )
 
 IN_FOLDERS = (".csv", ".tsv", ".feather", ".jsonl", ".ndjson", ".xlsx", ".gz", ".parquet")
-"""Files of a folder that are read as one table; those of Parquet alone, where there are some."""
+"""Extensions of files in a folder that are read as one table, if there are no Parquet files."""
 
 
 @dataclass
 class ColumnFile:
-    """A dataset of Arrow: Parquet, Feather, JSON or Excel; or the files of a mixed folder."""
+    """A table with typed columns: Parquet, Feather, JSON, Excel, or a mixed folder."""
 
     path: Path
     data: arrow.Dataset | list[TableFile]
@@ -107,15 +107,15 @@ def open_table(
     ----------
     path : path or str
     dataset : str or None
-        Which array of several.
+        Name of the array, if there are several.
     writing : TextFormat or None
-        How a text file is written; what is None is recognised.
+        Format of a text file; fields that are None are detected.
     schema : Schema or None
-        That of the model which the table is for.
+        Schema of the model that will read the table.
     categories : sequence of str
-        Columns whose values are names.
+        Columns that are categories.
     max_memory : int or str
-        Sparse tables are made dense if that takes a small part of it.
+        Sparse tables are made dense if that takes a small part of this memory.
     """
     path = _find_file(Path(path))
     if path.is_file() and path.stat().st_size == 0:
@@ -150,7 +150,7 @@ def _name_categories(file: ColumnFile, categories: Sequence[str]) -> None:
 
 
 def _find_form(path: Path) -> tuple[str, bool]:
-    """Return the ending that says what a file is, and whether it is packed."""
+    """Return the extension that tells the format of a file, and whether it is compressed."""
     form = path.suffix.lower()
     if form not in PACKINGS:
         return form, False
@@ -158,7 +158,7 @@ def _find_form(path: Path) -> tuple[str, bool]:
 
 
 def _find_file(path: Path) -> Path:
-    """Return a file or a folder that may be read twice: a copy of standard input or of a pipe."""
+    """Return a file or folder that can be read twice; standard input and pipes are copied."""
     if str(path) == "-":
         return _copy(sys.stdin.buffer, "standard input")  # which is what messages call it
 
@@ -169,12 +169,12 @@ def _find_file(path: Path) -> Path:
             return _copy(pipe, path.name)
 
     if not (path.is_file() or path.is_dir()):
-        raise NoTableError(f"{path} is a device, and no file, folder or pipe: copy it to a file.")
+        raise NoTableError(f"{path} is a device, not a file, folder or pipe: copy it to a file.")
     return path
 
 
 def _copy(stream: BinaryIO, name: str) -> Path:
-    """Copy a stream to a file, whose ending says what its beginning shows if its name does not."""
+    """Copy a stream to a file, with the extension of its format."""
     folder = Path(tempfile.mkdtemp(prefix="nysboost-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / name
@@ -196,7 +196,7 @@ def _copy(stream: BinaryIO, name: str) -> Path:
 
 
 def join_tables(parts: Sequence[pa.Table]) -> pa.Table:
-    """Return Arrow tables as one; a column that is text in one of them is text in all."""
+    """Concatenate Arrow tables; a column that is text in one of them becomes text in all."""
     import pyarrow as pa
 
     joined = list(parts)
@@ -228,7 +228,7 @@ def _cast(parts: Sequence[pa.Table], name: str, kind: pa.DataType) -> list[pa.Ta
 
 
 def _as_whole_numbers(parts: Sequence[pa.Table], name: str) -> list[pa.Table]:
-    """Return tables with a column as whole numbers if all are, so that they keep all digits."""
+    """Convert a column of tables to whole numbers if possible, so that all digits are kept."""
     import pyarrow as pa
 
     try:
@@ -238,7 +238,7 @@ def _as_whole_numbers(parts: Sequence[pa.Table], name: str) -> list[pa.Table]:
 
 
 def without_index(file: TableFile) -> tuple[str, ...]:
-    """Return the names of the columns that are not the index of a data frame."""
+    """Return the names of all columns except the index of a data frame."""
     if not isinstance(file, CsvFile):
         return file.names
     return tuple(name for name in file.names if name not in file.index)
@@ -253,7 +253,7 @@ def _open_folder(
     schema: Schema | None,
     categories: Sequence[str],
 ) -> ColumnFile:
-    """Return the files of a folder, in the order of their names, as one table."""
+    """Open the files of a folder, in the order of their names, as one table."""
     # other files are notes and logs
     tables = [part for part in sorted(path.iterdir()) if part.suffix.lower() in IN_FOLDERS]
     if any(path.rglob("*.parquet")):
@@ -261,7 +261,7 @@ def _open_folder(
         _name_categories(file, categories)
         unread = [part.name for part in tables if part.suffix.lower() != ".parquet"]
         if unread:
-            said = f"Only the Parquet files of {path} are read, and not {', '.join(unread)}."
+            said = f"Only the Parquet files of {path} are read, not {', '.join(unread)}."
             file.notes.append(said)
         return file
 
@@ -310,7 +310,7 @@ def _refuse_different_units(files: Sequence[TableFile]) -> None:
 
 
 def _open_columns(path: Path, form: str) -> ColumnFile:
-    """Open a file whose columns have types of their own."""
+    """Open a file with typed columns."""
     if form in (".parquet", ".pq"):
         return _open_dataset(path, "Parquet")
     if form in FEATHER:
@@ -319,7 +319,7 @@ def _open_columns(path: Path, form: str) -> ColumnFile:
         return _in_memory(path, read_json(path), [])
     if form in (".xlsx", ".xlsm"):
         return _in_memory(path, *read_excel(path))
-    raise NoTableError(f"{path} has a form that is not known: {FORMS} are read.")
+    raise NoTableError(f"The format of {path} is unknown: give one of {FORMS}.")
 
 
 def _in_memory(path: Path, table: pa.Table, notes: list[str]) -> ColumnFile:
@@ -334,7 +334,7 @@ def _in_memory(path: Path, table: pa.Table, notes: list[str]) -> ColumnFile:
 
 
 def _open_dataset(path: Path, form: str) -> ColumnFile:
-    """Open a file of Parquet or Feather, or a folder of Parquet files."""
+    """Open a Parquet or Feather file, or a folder of Parquet files."""
     import pyarrow as pa
 
     try:
@@ -342,12 +342,12 @@ def _open_dataset(path: Path, form: str) -> ColumnFile:
         n_rows = int(data.count_rows())
     except (pa.ArrowException, OSError) as error:
         if "duplicate field" in str(error):
-            msg = f"{path} has two columns of one name: give each a name of its own."
+            msg = f"{path} has two columns with the same name: give each its own name."
             raise TableError(msg) from error
         if isinstance(error, pa.ArrowTypeError):
             raise TableError(f"The files of {path} do not go together: {error}.") from error
         said = str(error).rstrip(".")
-        raise NoTableError(f"{path} is no {form} file, or it is cut off: {said}.") from error
+        raise NoTableError(f"{path} is not a {form} file, or is truncated: {said}.") from error
 
     # an index that pandas describes, or that has come from a text file
     written = data.schema.names

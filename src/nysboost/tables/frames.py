@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 Table: TypeAlias = Any
-"""What users pass as rows: a frame of any library, an array, a CSR matrix, a store, Dask's."""
+"""A table that users pass: a data frame, an array, a CSR matrix, a store, or a Dask collection."""
 
 Cells: TypeAlias = NDArray[Any]
-"""A column as numbers, or as positions of values, shape (n,)."""
+"""A column of numbers, or of positions of values, shape (n,)."""
 
 INDEX = ("", "Unnamed: 0")
-"""What the index of a data frame is called in a file, and when pandas has read that file."""
+"""Names of the index of a data frame in a file, and after pandas has read the file."""
 
 
 @dataclass(frozen=True, eq=False)
 class RawColumn:
-    """A column as it came: numbers or seconds of shape (n,), NaN in gaps.
+    """A column before it is interpreted: numbers or seconds (n,), NaN if missing.
 
-    If it has other `values`, `data` are positions among these, −1 in gaps.
+    If it has other `values`, `data` holds positions among them, −1 if missing.
     """
 
     name: str
@@ -43,7 +43,7 @@ class RawColumn:
 
     @classmethod
     def of(cls, name: str, kind: str, cells: Sequence[Hashable]) -> RawColumn:
-        """Give each value a position; 1, 1.0 and Decimal(1) are one value."""
+        """Return a column of positions of values; 1, 1.0 and Decimal(1) are the same value."""
         seen: dict[Hashable, int] = {}
         try:
             found = [seen.setdefault(cell, len(seen)) for cell in cells]
@@ -67,12 +67,12 @@ class RawColumn:
         return np.asarray(self.data < 0)
 
     def counts(self) -> Indices:
-        """Return how many rows have each of the values."""
+        """Return the number of rows with each value."""
         there = self.data[self.data >= 0]
         return np.bincount(there, minlength=len(self.values or ()))
 
     def replace_values(self, numbers: Floats) -> Floats:
-        """Return for each row the number that stands for its value, NaN in gaps."""
+        """Replace the value of each row by a number, NaN if missing."""
         with_gap = np.append(numbers, np.nan)
         return np.asarray(with_gap[self.data])
 
@@ -82,7 +82,7 @@ def _say_unhashable(name: str, cells: Sequence[object]) -> str:
     example = next(unhashable, cells[0])
     return (
         f"Column {name!r} holds {type(example).__name__} objects such as {format_cell(example)}: "
-        "make columns of numbers or text of what is in them, or leave it out."
+        "convert it to columns of numbers or text, or leave it out."
     )
 
 
@@ -105,7 +105,7 @@ def has_numbered_columns(X: Table) -> bool:
 
 
 def to_narwhals(X: Table) -> nw.DataFrame[Table]:
-    """Return a data frame as narwhals sees it, or say why it is none."""
+    """Return a data frame wrapped by narwhals; raise if it is not supported."""
     import narwhals as nw
 
     # one batch of an Arrow table, and names that are no text, which narwhals does not take
@@ -121,8 +121,8 @@ def to_narwhals(X: Table) -> nw.DataFrame[Table]:
         frame: nw.DataFrame[Table] | nw.LazyFrame[Table] = nw.from_native(X)
     except TypeError as error:
         raise TypeError(
-            f"X is a {type(X).__module__}.{type(X).__name__}, which is no data frame that "
-            "narwhals knows: pass pandas, polars or pyarrow."
+            f"X is a {type(X).__module__}.{type(X).__name__}, a data frame that narwhals does not "
+            "support: pass pandas, polars or pyarrow."
         ) from error
 
     if isinstance(frame, nw.LazyFrame):
@@ -133,7 +133,7 @@ def to_narwhals(X: Table) -> nw.DataFrame[Table]:
 def list_column_names(X: Table) -> list[str]:
     """Return the names of the columns, without reading rows of a lazy frame.
 
-    Refuse a frame without columns, or with two of one name.
+    Raise for a frame without columns, or with duplicate names.
     """
     if hasattr(X, "collect_schema"):
         columns = X.collect_schema().names()
@@ -148,7 +148,7 @@ def list_column_names(X: Table) -> list[str]:
 
 
 def check_names(names: Sequence[str], table: object = "X") -> None:
-    """Refuse a table without columns, or with two of one name."""
+    """Raise for a table without columns, or with duplicate names."""
     if not names:
         raise TableError(f"{table} has no columns, 0 feature(s): nothing can be learned from it.")
     if len(set(names)) < len(names):
@@ -159,7 +159,7 @@ def check_names(names: Sequence[str], table: object = "X") -> None:
 def refuse_unknown(
     wanted: Sequence[str], names: Sequence[str], table: object, why: str = ""
 ) -> None:
-    """Refuse names that no column has."""
+    """Raise for names that are not columns."""
     known = set(names)
     lacking = [repr(name) for name in wanted if name not in known]
     if lacking:
@@ -173,16 +173,16 @@ def refuse_unknown(
 def find_index(
     names: Sequence[str], first: Sequence[object], known: Container[str] = ()
 ) -> list[str]:
-    """Return the name of the first column if it is an index: one without a name that counts rows.
+    """Return the name of the first column if it is an index: unnamed, and counting the rows.
 
     Parameters
     ----------
     names : sequence of str
-        Of all columns of a file.
+        Names of all columns of a file.
     first : sequence
-        Values of the first column, from the first row on.
+        The first values of the first column.
     known : container of str
-        Columns that a model was fitted on, which are no index.
+        Columns of a fitted model, which are never an index.
     """
     # only a first column without a name can be an index, unless the model was fitted on it
     if len(names) < 2 or names[0] not in INDEX:
@@ -199,7 +199,7 @@ def find_index(
 
 
 def note_index(table: object, index: Sequence[str]) -> list[str]:
-    """Return a note if columns are an index."""
+    """Return a note if a column is an index."""
     if not index:
         return []
     return [f"The index of {table} ({', '.join(index) or 'without a name'}) is left out."]
@@ -216,7 +216,7 @@ def fill_names(titles: Sequence[str], index: Sequence[str]) -> tuple[str, ...]:
 def note_unnamed(
     table: object, names: Sequence[str], titles: Sequence[str], columns: Sequence[Sequence[object]]
 ) -> list[str]:
-    """Return a note if columns with values have names that their file does not give them."""
+    """Return a note if columns with values have no names in the file."""
     made = []
     for name, title, cells in zip(names, titles, columns, strict=True):
         has_values = any(cell not in ("", None) for cell in cells)
@@ -233,7 +233,7 @@ def note_unnamed(
 def read_columns(
     X: Table, wanted: Sequence[str] = (), categories: Container[str] = ()
 ) -> Iterator[RawColumn]:
-    """Yield the columns of a frame, or of `wanted` names, empty if not there, or of an array.
+    """Yield the columns of an array or a frame, or those with `wanted` names, empty if missing.
 
     Whole numbers that are `categories` keep all their digits.
     """
@@ -264,7 +264,7 @@ def _read_array(X: Table) -> Iterator[RawColumn]:
 
 
 def read_column(column: nw.Series[Table], name: str) -> RawColumn:
-    """Return one column of narwhals as it came."""
+    """Read a narwhals column without interpretation."""
     import narwhals as nw
 
     kind = column.dtype
@@ -292,7 +292,7 @@ def read_column(column: nw.Series[Table], name: str) -> RawColumn:
 
 
 def _read_numbers(column: nw.Series[Table]) -> Floats:
-    """Return numbers or truth values as floats, NaN in gaps."""
+    """Return numbers or Booleans as floats, NaN if missing."""
     import narwhals as nw
 
     try:
@@ -304,7 +304,7 @@ def _read_numbers(column: nw.Series[Table]) -> Floats:
 
 
 def _read_dates(column: nw.Series[Table]) -> Floats:
-    """Return dates as seconds since 1970 (UTC), NaN in gaps."""
+    """Return dates as seconds since 1970 (UTC), NaN if missing."""
     # milliseconds and the rest apart: microseconds of far years are beyond the digits of a float
     milliseconds = _read_numbers(column.dt.timestamp("ms"))
     rest = _read_numbers(column.dt.microsecond()) % 1000

@@ -1,8 +1,8 @@
-"""What a gap is: the one place that decides which cells have no value.
+"""Missing values: the only place that decides which cells have no value.
 
-A cell of a frame is a gap if it is None, NaN, NaT, NA or blank text. In a text file programs write
-marks such as "NA", which are gaps there too; in a frame "NA" is a text like any other, unless the
-other values of its column are numbers, dates or durations.
+A cell of a frame is missing if it is None, NaN, NaT, NA or blank text. In text files, programs
+write marks such as "NA" for missing values. In a frame, "NA" is ordinary text, unless the other
+values of its column are numbers, dates or durations.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 PROGRAM_MARKS = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat")
-"""What programs write into text files where a value is missing, in letters of any case."""
+"""Marks that programs write into text files for missing values, in upper or lower case."""
 
 NUMBER_MARKS = (
     *PROGRAM_MARKS, "?", "-", "--", ".", "none", "missing", "#div/0!", "#value!", "#ref!", "#num!",
 )  # fmt: skip
-"""What people write besides, in a column that otherwise holds numbers."""
+"""Further marks that people write in columns of numbers."""
 
 LONGEST_MARK = 8
 

@@ -1,4 +1,4 @@
-"""Piecewise-linear codes of numbers beside the features."""
+"""Piecewise-linear codes of numerical features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nysboost.rows.rows import Rows
 from nysboost.rows.views import EncodedRows
 
 LOOK = 2048
-"""Rows that tell which features have more than two values."""
+"""Number of rows that show which features have more than two values."""
 
 
 def count_numeric(X: Array) -> int:
@@ -29,19 +29,19 @@ def count_numeric(X: Array) -> int:
 
 @dataclass(frozen=True, eq=False)
 class PiecewiseCodes:
-    """Columns of piecewise-linear codes beside the features (Gorishniy et al. 2022).
+    """Piecewise-linear codes, added to the features (Gorishniy et al. 2022).
 
-    Code j of a feature with rising edges e is (x − e_j)/(e_{j+1} − e_j), clipped to 0 … 1; fewer
-    than three edges have no codes.
+    Code j of a feature with increasing edges e is (x − e_j)/(e_{j+1} − e_j), clipped to [0, 1]. A
+    feature with fewer than three edges has no codes.
     """
 
     edges: tuple[Floats, ...]
 
     @classmethod
     def of(cls, X: Array, most: int) -> PiecewiseCodes:
-        """Choose edges: the different values of each feature, or quantiles, with `most` codes.
+        """Choose edges for at most `most` codes: distinct values of each feature, or quantiles.
 
-        A feature has 2∛n of them at most (Rice's rule), and three at least.
+        A feature has at most 2∛n edges (Rice's rule), and at least three.
         """
         by_rows = int(2 * X.shape[0] ** (1 / 3))
         by_share = most // max(1, count_numeric(X))
@@ -59,7 +59,7 @@ class PiecewiseCodes:
 
     @cached_property
     def origins(self) -> Indices:
-        """The feature of each column."""
+        """The feature from which each column comes."""
         features = np.arange(len(self.edges))
         n_pieces = np.array([len(e) - 1 for e in self.edges], dtype=np.intp)
         n_codes = np.where(n_pieces > 1, n_pieces, 0)
@@ -67,7 +67,7 @@ class PiecewiseCodes:
 
     @cached_property
     def _pieces(self) -> tuple[Floats, Floats]:
-        """Where each code begins, and its width."""
+        """The start and the width of each code."""
         coded = [e for e in self.edges if len(e) > 2]
         if not coded:
             return np.empty(0), np.empty(0)
@@ -91,7 +91,7 @@ class PiecewiseCodes:
 
 
 def with_codes(rows: Rows, codes: PiecewiseCodes | None) -> Rows:
-    """Return rows with their codes, if there are any."""
+    """Return rows with their codes, if any."""
     if codes is None:
         return rows
     if not rows.lazy:

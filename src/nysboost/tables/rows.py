@@ -1,4 +1,4 @@
-"""Rows of any table as numbers, by the schema that an estimator has fitted."""
+"""Encode the rows of any table as numbers, with the schema of a fitted estimator."""
 
 from __future__ import annotations
 
@@ -55,16 +55,17 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 AnyRows: TypeAlias = Any
-"""`Rows` of any kind, or a `RowStream` where an iterator gives them."""
+"""`Rows` of any kind, or a `RowStream` from an iterator."""
 
 SMALL = 1e-60
 LARGE = 1e15
-"""Columns of sizes between these need no look at each: their squares are in range."""
+"""Columns with sizes within these limits are not examined further, because their squares are in
+range."""
 
 CHECKS = {
     "accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False,
 }  # fmt: skip
-"""How scikit-learn checks a table; gaps are told of elsewhere."""
+"""Settings of scikit-learn's check of a table; missing values are reported elsewhere."""
 
 
 # The training table
@@ -72,16 +73,16 @@ CHECKS = {
 
 @dataclass(frozen=True, eq=False)
 class FitOptions:
-    """How a table to fit to becomes numbers.
+    """Options for encoding the table of a fit.
 
     Attributes
     ----------
     missing : "fill", "raise" or "refuse"
-        With "refuse" gaps are errors.
+        With "refuse", missing values are an error.
     ids : "keep" or "drop"
-        Whether columns that number the rows are used.
+        Whether to use columns that number the rows.
     Y : ndarray of shape (n, t) or None
-        Targets, whose means are codes of categories.
+        Targets, whose means are used as codes of categories.
     weights : ndarray of shape (n,) or None
     """
 
@@ -98,19 +99,19 @@ def fit_rows(
     Y: Floats | None = None,
     weights: Floats | None = None,
 ) -> AnyRows:
-    """Decide what the columns of a table are, and return its rows as numbers.
+    """Decide the kinds of the columns of a table, and return its rows as numbers.
 
     The estimator gets `schema_`, `n_features_in_`, `feature_names_in_` and `_table`, its `Codes`.
 
     Parameters
     ----------
     estimator : estimator
-        Its setting `ids`, if it has one, says whether columns that number the rows are used.
+        Its setting `ids`, if any, says whether to use columns that number the rows.
     X : any table
     missing : "fill", "raise" or "refuse"
-        With "refuse" gaps are errors.
+        With "refuse", missing values are an error.
     Y : ndarray of shape (n, t) or None
-        Targets, whose means are codes of categories.
+        Targets, whose means are used as codes of categories.
     weights : ndarray of shape (n,) or None
     """
     if not is_frame(X) and not is_external(X):
@@ -149,7 +150,7 @@ def fit_codes(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
 
 
 def _fit_lazy(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
-    """Look at each part of a lazy table where it is, decide, and code it there."""
+    """Survey and encode a lazy table part by part, on the workers."""
     missing = options.missing
     look = partial(summarise_columns, parts=X.npartitions)
     summaries = compute_parts(X, look)
@@ -161,7 +162,7 @@ def _fit_lazy(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
 
 
 def _fit_stored(X: Table, missing: str) -> tuple[Codes, AnyRows]:
-    """Look at each piece of an array in a store, whose rows are coded as they are read."""
+    """Survey a stored array piece by piece; its rows are encoded when they are read."""
     stored = make_rows(X)
     pieces = stored.pieces(scan_size(stored))
     summaries = map(summarise_columns, pieces)
@@ -172,7 +173,7 @@ def _fit_stored(X: Table, missing: str) -> tuple[Codes, AnyRows]:
 
 
 def _fit_in_memory(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
-    """Look at all columns of a table in memory, decide, and code it."""
+    """Survey and encode a table in memory."""
     named = is_frame(X)
     table = X
     if named:
@@ -196,7 +197,7 @@ def _fit_in_memory(X: Table, options: FitOptions) -> tuple[Codes, AnyRows]:
 
 
 def _scan_numbers(X: Table, missing: str) -> AnyRows:
-    """Return rows that are numbers as they are; None if some are no numbers, NaN or far from 1."""
+    """Return numerical rows unchanged, or None if some values need to be encoded."""
     if not _has_only_numbers(X):
         return None
 
@@ -227,7 +228,7 @@ def _scan_numbers(X: Table, missing: str) -> AnyRows:
 
 
 def _has_only_numbers(X: Table) -> bool:
-    """Return whether the types of an array, or of a lazy frame, are those of numbers."""
+    """Return whether an array, or a lazy frame, has numerical types only."""
     if not is_frame(X):
         return getattr(X.dtype, "kind", "f") != "O"
     if not is_lazy(X):
@@ -237,7 +238,7 @@ def _has_only_numbers(X: Table) -> bool:
 
 
 def _schema_of_numbers(X: Table, rows: AnyRows, options: FitOptions) -> Schema:
-    """Return what the columns of a lazy frame are, or of an array the medians."""
+    """Return the schema of a lazy frame of numbers, or the medians of an array."""
     named = is_frame(X)
     if not named and options.missing != "fill":
         return Schema((), rows.n_features)
@@ -265,7 +266,7 @@ def _schema_of_numbers(X: Table, rows: AnyRows, options: FitOptions) -> Schema:
 
 
 def _sparse_medians(table: Table) -> Floats:
-    """Return the medians of the columns of a sparse table, without gaps, shape (d,)."""
+    """Return the medians of the columns of a sparse table, ignoring missing values, shape (d,)."""
     columns = table.tocsc()
     medians = np.asarray(csc_median_axis_0(columns), dtype=np.float64)
 
@@ -280,7 +281,7 @@ def _sparse_medians(table: Table) -> Floats:
 
 
 def _fill_sparse(rows: AnyRows, schema: Schema, missing: str) -> AnyRows:
-    """Return rows whose gaps, if a sparse table has some, are the medians of the columns."""
+    """Fill missing values of a sparse table with the medians of its columns."""
     if rows.sizes is not None:  # of a scan, which found no gaps
         return rows
     encode = Codes.of(schema)
@@ -291,7 +292,7 @@ def _fill_sparse(rows: AnyRows, schema: Schema, missing: str) -> AnyRows:
 
 
 def new_rows(estimator: BaseEstimator, X: Table, missing: str) -> AnyRows:
-    """Return the rows of another table as numbers, as the fit of an estimator had them."""
+    """Encode the rows of another table as in the fit of an estimator."""
     encode = TableEncoder(estimator, missing)
     if isinstance(X, Iterator):
         return make_stream(_encode_blocks(X, encode))
@@ -313,13 +314,13 @@ def new_rows(estimator: BaseEstimator, X: Table, missing: str) -> AnyRows:
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """Turns rows of frames, arrays and CSR matrices into numbers, lazy ones into lazy ones."""
+    """Encodes rows of frames, arrays and CSR matrices as numbers; lazy tables stay lazy."""
 
     estimator: BaseEstimator
     missing: str
 
     def __call__(self, X: Table, start: int = 0) -> Table:
-        """Return the rows as numbers; `start` is the number of the first in messages."""
+        """Encode the rows; `start` is the number of the first row in messages."""
         # a transformer that was fitted to an array has no codes
         estimator = self.estimator
         codes = estimator._table or Codes.of(estimator.schema_)
@@ -343,7 +344,7 @@ class TableEncoder:
 def _encode_blocks(
     blocks: Iterator[Table], encode: Callable[[Table, int], Array]
 ) -> Iterator[Array]:
-    """Yield tables as numbers, in messages counted from the first row of the first."""
+    """Encode tables one by one; rows in messages are counted from the first table."""
     start = 0
     for block in filter(has_rows, blocks):
         is_table = hasattr(block, "shape") or is_frame(block)
@@ -355,7 +356,7 @@ def _encode_blocks(
 
 
 def _frame_with_rows(X: Table, who: str) -> nw.DataFrame[Table]:
-    """Return a data frame as narwhals sees it, and refuse one without rows."""
+    """Return a data frame wrapped by narwhals; raise if it has no rows."""
     frame = to_narwhals(X)
     if len(frame) == 0:  # scikit-learn's checks look for these words
         raise ValueError(
@@ -366,7 +367,7 @@ def _frame_with_rows(X: Table, who: str) -> nw.DataFrame[Table]:
 
 
 def _as_narrow(numbers: Array, frame: nw.DataFrame[Table]) -> Array:
-    """Return them in float32 if that is what the columns were."""
+    """Return numbers in float32 if the columns were in float32."""
     import narwhals as nw
 
     kinds = frame.schema.values()
@@ -379,7 +380,7 @@ def _as_narrow(numbers: Array, frame: nw.DataFrame[Table]) -> Array:
 
 
 def _check_table(estimator: BaseEstimator, X: Table, *, reset: bool) -> Table:
-    """Return an array or a CSR matrix after scikit-learn's checks; one with text as objects."""
+    """Check an array or a CSR matrix with scikit-learn; arrays with text have dtype object."""
     text = _text_of(X)
     if text is not None:
         return text
@@ -387,7 +388,7 @@ def _check_table(estimator: BaseEstimator, X: Table, *, reset: bool) -> Table:
 
 
 def _text_of(X: Table) -> Table:
-    """Return a table of objects some of which are text, no numbers, or None."""
+    """Return a table of objects if some of them are text that is not a number, else None."""
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
     if is_sparse(X) or kind not in "OUT":
         return None
@@ -424,7 +425,7 @@ def _count_columns(X: Table) -> int:
 
 
 def refuse_width(estimator: BaseEstimator, width: int) -> None:
-    """Raise if a table has not as many columns as that of the fit."""
+    """Raise unless a table has as many columns as the table of the fit."""
     if width != estimator.n_features_in_:
         raise ValueError(
             f"X has {width} features, but {type(estimator).__name__} is expecting "

@@ -1,4 +1,4 @@
-"""What the columns of a table are: decided once, at fit; every later table goes through it."""
+"""The schema of a table, decided at fit and used to read later tables."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 KINDS = ("number", "boolean", "date", "duration", "category", "text", "id", "empty")
 
 SHOWN = 12
-"""Columns of one kind that a description names."""
+"""Largest number of columns of one kind that a description names."""
 
 
 @dataclass(frozen=True, repr=False)
 class Schema:
-    """The columns of a table as fitted; none for an array of `width` numbers without gaps.
+    """The fitted columns of a table, or none for an array of `width` complete columns.
 
-    Gaps of later arrays are filled with its `medians`, (width,). If `named`, later tables are
-    matched by names. `decimal` and `thousands` are of its text file.
+    Missing values in later arrays are filled with `medians` (width,). If `named`, later tables are
+    matched by names. `decimal` and `thousands` describe its text file.
     """
 
     columns: tuple[Column, ...]
@@ -49,7 +49,7 @@ class Schema:
 
     @classmethod
     def of(cls, X: Table, missing: str = "fill", ids: str = "keep") -> Schema:
-        """Look at a data frame or an array, and decide what each column is."""
+        """Survey a data frame or an array, and decide the kind of each column."""
         summaries = summarise_columns(X)
         return cls.from_summaries([summaries], missing, named=is_frame(X), ids=ids)
 
@@ -62,7 +62,7 @@ class Schema:
         named: bool,
         ids: str = "keep",
     ) -> Schema:
-        """Decide what each column is from summaries of the columns of each part of a table.
+        """Decide the kind of each column from the summaries of all parts of a table.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Schema:
             Unless it is "fill", gaps are refused. With "refuse" a kernel sees the numbers as they
             are, and not scaled as by a learner.
         named : bool
-            Whether later tables are matched by the names of their columns.
+            Whether columns of later tables are matched by name.
         ids : "keep" or "drop"
             Whether columns that number the rows are used.
         """
@@ -87,17 +87,16 @@ class Schema:
 
         if not any(column.used for column in columns):
             raise ValueError(
-                "X has no column that can be used: all are ids, text that hardly comes again, or "
-                "have no values."
+                "X has no column that can be used: all are ids, text that hardly repeats, or empty."
             )
         if missing == "refuse":
             _warn_of_seconds([column for column in columns if column.used])
         return cls(columns, len(columns), named)
 
     def read(self, X: Table, missing: str = "fill", start: int = 0) -> list[Cells]:
-        """Return the columns of a table as this schema has them, matched by name, of shape (n,).
+        """Read the columns of a table with this schema, matched by name, shape (n,) each.
 
-        Those that are not used have no rows. `start` is the number of the first row in messages.
+        Unused columns have no rows. `start` is the number of the first row in messages.
         """
         wanted: Sequence[str] = ()
         if is_frame(X) and self.named:
@@ -106,11 +105,11 @@ class Schema:
 
         cells = list(read_columns(X, wanted, categories))
         if len(cells) != self.width:
-            raise ValueError(f"X has {len(cells)} columns, but {self.width} were fitted.")
+            raise ValueError(f"X has {len(cells)} columns, but the fit had {self.width}.")
         return self.read_cells(cells, missing, start)
 
     def read_cells(self, cells: Sequence[RawColumn], missing: str, start: int = 0) -> list[Cells]:
-        """Return columns as they came, in the order of this schema, as it has them."""
+        """Read raw columns, in the order of this schema."""
         # an array of numbers alone has no columns of its own here
         columns = self.columns or [Column(each.name) for each in cells]
         found: list[Cells] = []
@@ -122,7 +121,7 @@ class Schema:
         return found
 
     def as_written(self, file: CsvFile) -> Schema:
-        """Return the same columns with the units, decimals and thousands of their text file."""
+        """Return the same schema for units, decimal and thousands marks of a text file."""
         units = file.numbers
         columns = []
         for column in self.columns:
@@ -137,21 +136,21 @@ class Schema:
         )
 
     def match_names(self, there: Sequence[str], table: str = "X") -> list[str]:
-        """Return the names of the fitted columns, or say which of them a table lacks."""
+        """Return the names of the fitted columns; raise if a table lacks some of them."""
         used = [column.name for column in self.columns if column.used]
         refuse_unknown(used, there, table, ", which the model was fitted on")
         return [column.name for column in self.columns]
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about how rows of such a table should be held out."""
+        """Hints on how to hold out rows of such a table."""
         return [column.note for column in self.columns if column.note]
 
     def __repr__(self) -> str:
         return "\n".join(self.describe())
 
     def describe(self) -> list[str]:
-        """Return a line for each kind of column: names, values and gaps."""
+        """Return a line for each kind of column: names, values and missing values."""
         lines = []
         for kind in KINDS:
             found = [column.describe() for column in self.columns if column.kind == kind]

@@ -1,4 +1,4 @@
-"""What is seen of the columns of a table, part by part; summaries of parts add up."""
+"""Summaries of the columns of a table, computed by part and added up."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from nysboost.numerics.arrays import Floats
 from nysboost.tables.frames import Cells, RawColumn, Table, read_columns
 
 SAMPLE_ROWS = 2**17
-"""Rows, spread evenly, whose median fills gaps: its standard error is 1/300 of the spread."""
+"""Number of evenly spaced rows for the median that fills missing values: its standard error is
+1/300 of the standard deviation."""
 
 PLURALS = {"number": "numbers", "boolean": "truth values", "date": "dates", "duration": "durations"}
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
-    """What was seen of the column `name`.
+    """The summary of the column `name`.
 
     `counts` has the values that are no numbers yet, with their rows. Numbers, or what else is
     `sampled`, have a `sample`, one of so many as `every` says, the one `far` from 0, the `least`
@@ -38,7 +39,7 @@ class ColumnSummary:
 
     @classmethod
     def at(cls, cells: RawColumn, size: int = SAMPLE_ROWS) -> ColumnSummary:
-        """Summarise a column, or a part of it, of which `size` numbers are kept."""
+        """Summarise a column, or a part of it, and keep a sample of `size` numbers."""
         gaps = cells.gaps
         n_gaps = int(gaps.sum())
 
@@ -74,7 +75,7 @@ class ColumnSummary:
         )
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
-        """Return the summary of both parts, or say that they do not go together."""
+        """Return the summary of both parts; raise if they differ in kind."""
         # a part with gaps alone has no kind
         kinds = {part.kind for part in (self, other) if part.counts or part.sampled}
         kind = self.kind
@@ -115,30 +116,30 @@ class ColumnSummary:
         if found == ["boolean", "number"]:
             return "number"
         both = " in some parts and ".join(PLURALS[each] for each in found)
-        raise ValueError(f"Column {self.name!r} holds {both} in others: make them one kind.")
+        raise ValueError(f"Column {self.name!r} holds {both} in others: use one kind of value.")
 
 
 def least_size(values: Cells) -> float:
-    """Return the least size of numbers but 0; infinity without any."""
+    """Return the smallest nonzero absolute value, or infinity."""
     sizes = np.abs(values)
     return float(np.min(sizes, where=sizes != 0, initial=np.inf))
 
 
 def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
-    """Return the power of two s for which every s-th of n rows makes at most `size` of them."""
+    """Return the power of two s for which every s-th of n rows gives at most `size` rows."""
     parts = max(1, -(-n // size))
     exponent = np.ceil(np.log2(parts))
     return int(2**exponent)
 
 
 def summarise_columns(part: Table, parts: int = 1) -> list[ColumnSummary]:
-    """Return the summary of each column of a table, or of one of so many parts of it."""
+    """Return the summary of each column of a table, or of one of its parts."""
     size = max(1, SAMPLE_ROWS // parts)
     return [ColumnSummary.at(cells, size) for cells in read_columns(part)]
 
 
 def median(values: Floats) -> float:
-    """Return the median, of halves: the sum of two numbers may be out of range."""
+    """Return the median, computed from halves, because a sum may be out of range."""
     if len(values) == 0:
         return 0.0
     return float(2 * np.median(values / 2))

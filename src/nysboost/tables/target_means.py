@@ -1,4 +1,4 @@
-"""Means of the targets for each value of a category, which stand for its values as numbers."""
+"""Target means for each value of a category, used as codes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from nysboost.numerics.linalg import positive_or_one
 from nysboost.tables.frames import Cells
 
 FOLDS = 5
-"""Parts of the rows; the mean of the target for a row comes from those that it is not in."""
+"""Number of folds; the target mean for a row comes from the other folds."""
 
 MOST_TARGETS = 8
-"""Targets whose means stand for a category with many values: the most frequent classes."""
+"""Largest number of targets whose means encode a category: the most frequent classes."""
 
 LEAST_BETWEEN = 1e-3
-"""Least share of the variance among the means of values: means are drawn together, never to one."""
+"""Smallest share of the variance between values, so that means are never shrunk to a single one."""
 
 
 def leading_targets(Y: Floats) -> Floats:
-    """Return at most `MOST_TARGETS` targets, those that vary most; one of two classes."""
+    """Return the at most `MOST_TARGETS` targets with the largest variance; one for two classes."""
     if Y.shape[1] == 2:
         of_rows = Y.sum(axis=1)
         if np.allclose(of_rows, of_rows[0]):  # indicators of two classes
@@ -31,15 +31,15 @@ def leading_targets(Y: Floats) -> Floats:
 
 
 def target_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
-    """Return the means of the targets for each value, drawn towards that of all.
+    """Return the target means for each value, shrunk towards the overall mean.
 
-    The mean of a value is (Σ w y + a ȳ) / (Σ w + a): empirical Bayes, where a is the variance
-    within values divided by that among their means.
+    The mean of a value is (Σ w y + a ȳ) / (Σ w + a). By empirical Bayes, a is the variance within
+    values divided by the variance between their means.
 
     Parameters
     ----------
     positions : ndarray of shape (n,)
-        The value of each row: 0 to n_values − 1, −1 for a gap, −2 for an unknown one.
+        The value of each row: 0 to n_values − 1, −1 if missing, −2 if unknown.
     n_values : int
     Y : ndarray of shape (n, t)
     weights : ndarray of shape (n,) or None
@@ -47,7 +47,7 @@ def target_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | N
     Returns
     -------
     ndarray of shape (n_values + 2, t)
-        The last row is that of a gap, the one before it that of an unknown value.
+        The last row is for a missing value, and the one before it for an unknown value.
     """
     tiny = np.finfo(float).tiny
     if weights is None:
@@ -82,7 +82,7 @@ def target_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | N
 
 
 def out_of_fold_means(positions: Cells, n_values: int, Y: Floats, weights: Floats | None) -> Floats:
-    """Return for each row the mean of its value among the rows of other folds, shape (n, t)."""
+    """Return for each row the target mean of its value in the other folds, shape (n, t)."""
     if weights is None:
         weights = np.ones(len(Y))
 

@@ -1,4 +1,4 @@
-"""What is learned: labels of one type, and the target's column of a file."""
+"""Targets: labels of one type, and the target column of a file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Labels: TypeAlias = NDArray[Any]
 """Labels or targets of any type, shape (n,)."""
 
 EXACT = 2**53
-"""Whole numbers up to this are floats without a loss."""
+"""Whole numbers up to this can be stored as floats exactly."""
 
 
 # Labels
 
 
 def bring_to_host(y: Table, learner: object, what: str = "targets") -> Table:
-    """Return y in memory, as it is but for its place; refuse none."""
+    """Return y on the host; raise if it is None."""
     if y is None:
         raise ValueError(
             f"{type(learner).__name__} requires y to be passed, but the target y is None: "
@@ -49,10 +49,10 @@ def bring_to_host(y: Table, learner: object, what: str = "targets") -> Table:
 
 
 def check_labels(y: Table, learner: object) -> Labels:
-    """Return labels of one type that can be told apart, shape (n,), or say why they cannot."""
+    """Return labels of one type, shape (n,); raise if they are invalid."""
     y = bring_to_host(y, learner, "labels")
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
-        msg = "y is a masked array, and its masked labels would count: leave such rows out."
+        msg = "y is a masked array, and its masked labels would be used: leave such rows out."
         raise ValueError(msg)
 
     # bring the labels into one array
@@ -73,7 +73,7 @@ def check_labels(y: Table, learner: object) -> Labels:
 
 
 def _as_array(y: Table) -> Labels:
-    """Return labels as an array of a type that scikit-learn knows."""
+    """Return labels as an array of a type that scikit-learn supports."""
     array = np.asarray(y)
     if array.dtype.kind == "T":  # NumPy's text of any length
         return array.astype(object)
@@ -87,7 +87,7 @@ def _as_array(y: Table) -> Labels:
 
 
 def _refuse_gaps(labels: Labels) -> None:
-    """Refuse None, NaN and blank text among labels."""
+    """Raise for None, NaN and blank text among labels."""
     if labels.dtype.kind not in "OU":
         return
     for row, label in enumerate(labels.tolist()):
@@ -96,10 +96,10 @@ def _refuse_gaps(labels: Labels) -> None:
 
 
 def _of_one_type(labels: Labels) -> Labels:
-    """Return objects as numbers or truth values where they are, else as text or what they are."""
+    """Convert objects to numbers or Booleans if possible, else to text, or leave them unchanged."""
     are_text = {isinstance(label, str) for label in labels}
     if len(are_text) > 1:
-        msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
+        msg = "y mixes text with other labels: make all of them text, for example y.astype(str)."
         raise TypeError(msg)
 
     if True in are_text:
@@ -122,23 +122,23 @@ def _of_one_type(labels: Labels) -> Labels:
     try:
         return labels.astype(np.int64)
     except OverflowError as error:
-        msg = f"y has labels of more than 64 bits, such as {max(labels)}: turn them into text."
+        msg = f"y has labels of more than 64 bits, such as {max(labels)}: convert them to text."
         raise ValueError(msg) from error
 
 
 def find_classes(labels: Labels) -> tuple[Labels, Indices]:
-    """Return the different labels, two or more, and which of them each row has."""
+    """Return the distinct labels, at least two, and the position of each row's label."""
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) == 1:
         raise ValueError(
-            "A classifier needs at least two classes, but y has one class: all rows that count "
-            f"have the label {classes.tolist()[0]!r}."
+            "A classifier needs at least two classes, but y has one class: all rows with positive "
+            f"weight have the label {classes.tolist()[0]!r}."
         )
     return classes, codes
 
 
 def compute_class_weights(class_weight: object, classes: Labels, labels: Labels) -> Floats:
-    """Return how often a row of each class counts, shape (k,)."""
+    """Return the weight of each class, shape (k,)."""
     if isinstance(class_weight, Mapping):
         for label, weight in class_weight.items():
             _check_class_weight(label, weight)
@@ -150,7 +150,7 @@ def compute_class_weights(class_weight: object, classes: Labels, labels: Labels)
 
     found: Floats = compute_class_weight(class_weight, classes=classes, y=labels)
     if not found.any():
-        raise ValueError("class_weight has 0 for every class: no row counts.")
+        raise ValueError("class_weight is 0 for every class: give a class a positive weight.")
     return found
 
 
@@ -163,7 +163,7 @@ def _check_class_weight(label: object, weight: object) -> None:
 
 
 def _refuse_other_classes(given: Sequence[object], classes: Sequence[object]) -> None:
-    """Raise if a weight is for a label that y does not have, and another label has none."""
+    """Raise if a weight is for an unknown label while another label has no weight."""
     others = [label for label in given if label not in classes]
     without = [label for label in classes if label not in given]
     if others and without:
@@ -177,9 +177,9 @@ def _refuse_other_classes(given: Sequence[object], classes: Sequence[object]) ->
 
 
 def read_target(column: pa.ChunkedArray, name: str, path: str) -> Labels:
-    """Return the target of a file, shape (n,): numbers, truth values, or text as it is written.
+    """Return the target of a file, shape (n,): numbers, Booleans, or text as written.
 
-    Whole numbers beyond the digits of a float stay whole numbers: they are labels.
+    Whole numbers with more digits than a float stay whole numbers, because they are labels.
     """
     import narwhals as nw
 
@@ -221,7 +221,7 @@ def _needs_whole_numbers(whole: Labels) -> bool:
 
 
 def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
-    """Return the kind of a target that came as values, and the target."""
+    """Return the kind of a target given as values, and the target."""
     values = cells.values or ()
     kind = "category"
     gaps = cells.gaps
@@ -253,7 +253,7 @@ def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
 
 
 def _keep_digits(whole: Sequence[int], cells: RawColumn) -> tuple[str, Labels]:
-    """Return whole numbers as such, or as text if they have more than 64 bits."""
+    """Return whole numbers as integers, or as text if they have more than 64 bits."""
     try:
         numbers = np.array(whole, dtype=np.int64)
     except OverflowError:
@@ -264,12 +264,12 @@ def _keep_digits(whole: Sequence[int], cells: RawColumn) -> tuple[str, Labels]:
 
 
 def _refuse_missing_targets(gaps: Booleans, name: str, path: str) -> None:
-    """Refuse rows without a target, and say how many there are."""
+    """Raise for rows without a target, with their number."""
     row = first_of(gaps)
     if row is None:
         return
     raise TableError(
         f"The target {name!r} of {path} has no value in {format_count(gaps.sum(), 'row')}, first "
-        f"in row {row}: --drop-missing-target leaves such rows out, --drop-missing all rows with "
-        "a gap in any column."
+        f"in row {row}. Leave out such rows with --drop-missing-target, or all rows with missing "
+        "values with --drop-missing."
     )

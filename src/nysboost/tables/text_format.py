@@ -1,4 +1,4 @@
-"""How a text file of a table is written: packing, encoding, separator, decimal mark."""
+"""The format of a text file: compression, encoding, separator, decimal mark."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEAD_BYTES = 2**18
-"""What is looked at to recognise how a file is written."""
+"""Bytes that are examined to detect the format of a file."""
 
 SEPARATOR_ROWS = 200
-"""Rows that tell the separator."""
+"""Number of rows that determine the separator."""
 
 LONGEST_CELL = 2**24
 Row = tuple[int, int, list[str] | None]
-"""The lines that a row begins and ends in, and its cells; None if it is not written well."""
+"""The first and the last line of a row, and its cells, or None if it is malformed."""
 
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 PACKED: dict[bytes, ModuleType] = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
@@ -41,14 +41,14 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 COMMA_BETWEEN_CELLS = ((".", ""), (".", ","), (",", ""), (",", "."))
 COMMA_IN_CELLS = ((".", ""), (",", ""), (".", ","), (",", "."))
 SPACED = tuple((decimal, mark) for mark, decimal in product(" \xa0\u202f'", ".,"))
-"""Pairs of decimal mark and thousands mark, the likeliest first."""
+"""Pairs of decimal mark and thousands separator, the most likely first."""
 
 NUMBER_BEGINNINGS = "+-0123456789.,"
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How a text file is written; what is empty is to be recognised."""
+    """The format of a text file; empty fields are detected."""
 
     separator: str = ""
     decimal: str = ""
@@ -56,7 +56,7 @@ class TextFormat:
     encoding: str = ""
 
     def describe(self) -> str:
-        """Return what is not as usual, as a note."""
+        """Describe unusual properties in a note."""
         name = SEPARATORS.get(self.separator, repr(self.separator))
         said = [f"separated by {name}"]
 
@@ -70,7 +70,7 @@ class TextFormat:
 
     @property
     def pattern(self) -> str:
-        """What numbers look like."""
+        """The pattern of numbers."""
         mark = re.escape(self.decimal)
         whole = r"\d+"
         if self.thousands:
@@ -78,7 +78,7 @@ class TextFormat:
         return rf"[+-]?(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
 
     def count_numbers(self, cells: Iterable[str]) -> int:
-        """Return how many cells are numbers."""
+        """Return the number of numeric cells."""
         pattern = re.compile(self.pattern, re.ASCII)
         return sum(pattern.fullmatch(cell) is not None for cell in cells)
 
@@ -98,7 +98,7 @@ class TextFormat:
             return None
 
     def in_usual_form(self, cells: pa.Array, unit: str) -> pa.Array:
-        """Return an Arrow column of text with numbers as others write them, null in gaps."""
+        """Return an Arrow column of text with numbers in the usual form, null if missing."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -122,7 +122,7 @@ class TextFormat:
 
 
 def text_without_marks(cells: pa.Array) -> pa.Array:
-    """Return an Arrow column of text, null where a program has written a mark of a gap."""
+    """Return an Arrow column of text, with null for marks of missing values."""
     import pyarrow.compute as pc
 
     trimmed = pc.utf8_trim_whitespace(cells)
@@ -152,7 +152,7 @@ def _nulls_where(where: pa.Array, text: pa.Array) -> pa.Array:
 
 
 def open_unpacked(path: Path) -> BinaryIO:
-    """Open a file, packed or not, whatever its name says, to read its bytes."""
+    """Open a file for reading bytes, decompressed if necessary, whatever its name."""
     with path.open("rb") as file:
         head = file.read(6)
 
@@ -171,12 +171,12 @@ def open_unpacked(path: Path) -> BinaryIO:
 
 
 def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
-    """Return the beginning of a file as text, and how it is encoded."""
+    """Return the beginning of a file as text, and its encoding."""
     try:
         with open_unpacked(path) as file:
             head = bytes(file.read(HEAD_BYTES))
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise NoTableError(f"{path} is packed, and cut off or damaged.") from error
+        raise NoTableError(f"{path} is compressed, and truncated or damaged.") from error
 
     if encoding:
         _refuse_unknown_encoding(encoding)
@@ -203,7 +203,7 @@ def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
 
 
 def _refuse_unknown_encoding(encoding: str) -> None:
-    """Refuse what is no encoding of text: rot13 and zlib, which Python has too, are none."""
+    """Raise for an encoding that is not for text, such as rot13 and zlib."""
     try:
         "a".encode(encoding)
     except (LookupError, ValueError) as error:
@@ -239,7 +239,7 @@ def _find_encoding(head: bytes) -> str:
 
 
 def read_rows(text: Iterable[str], separator: str, *, strict: bool = False) -> Iterator[Row]:
-    """Yield rows that are not empty, with cells of any usual length."""
+    """Yield the non-empty rows, with cells of any usual length."""
     usual = csv.field_size_limit(LONGEST_CELL)
     rows = csv.reader(text, delimiter=separator, strict=strict)
 
@@ -258,7 +258,7 @@ def read_rows(text: Iterable[str], separator: str, *, strict: bool = False) -> I
 
 
 def find_separator(text: str) -> str:
-    """Return what stands between cells: what each row has as often, and more than never."""
+    """Return the separator: a character that occurs equally often in every row."""
     for separator in SEPARATORS:
         lines = io.StringIO(text, newline="")
         rows = list(islice(read_rows(lines, separator), SEPARATOR_ROWS))
@@ -284,9 +284,9 @@ def find_decimal(
     writing: TextFormat,
     schema: Schema | None,
 ) -> TextFormat:
-    """Return the format in which most cells are numbers: first that of a model's file, then dots.
+    """Return the format in which most cells are numbers; ties go to a model's file, then to dots.
 
-    Where cells such as 1,234 say no more, the comma is before decimals, unless it separates cells.
+    If cells such as 1,234 are ambiguous, the comma is a decimal mark, unless it separates cells.
     """
     cells: list[str] = []
     for column, unit in zip(columns, units, strict=True):
@@ -306,7 +306,7 @@ def find_decimal(
 def _list_marks(
     cells: Sequence[str], writing: TextFormat, schema: Schema | None
 ) -> list[tuple[str, str]]:
-    """Return pairs of decimal mark and thousands mark, the likeliest first."""
+    """Return pairs of decimal mark and thousands separator, the most likely first."""
     usual = COMMA_IN_CELLS
     if writing.separator == ",":
         usual = COMMA_BETWEEN_CELLS

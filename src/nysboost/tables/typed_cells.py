@@ -1,4 +1,4 @@
-"""Files whose cells have a type each, JSON and the first sheet of Excel, as Arrow tables."""
+"""Files with typed cells, JSON and the first sheet of Excel, as Arrow tables."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 Sheet: TypeAlias = list[list[object]]
 
 DEEPEST = 100
-"""Brackets within brackets that are read: Arrow's reader ends the process at some 20,000."""
+"""Largest depth of nested brackets: Arrow's reader crashes the process at about 20,000."""
 
 _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*+"')
 
 _NULL_OBJECT = re.compile(rb"(?:\A|[^\s:,\[])\s*+null")
-"""A null that is neither a value of an object nor in a list."""
+"""A null that is neither the value of an object nor in a list."""
 
 
 def read_json(path: Path) -> pa.Table:
-    """Return JSON objects as an Arrow table with columns for the names of all."""
+    """Return JSON objects as an Arrow table with a column for each name."""
     import pyarrow as pa
 
     text = path.read_bytes()
@@ -57,7 +57,7 @@ def read_json(path: Path) -> pa.Table:
 
 
 def _read_lines(path: Path, text: bytes, marks: bytes) -> pa.Table:
-    """Return the objects of a file of lines; `marks` are its text without strings."""
+    """Return the objects of a file of lines; `marks` is its text without strings."""
     import pyarrow as pa
     import pyarrow.json as arrow
 
@@ -76,7 +76,7 @@ def _read_lines(path: Path, text: bytes, marks: bytes) -> pa.Table:
 
 
 def _refuse_deep(path: Path, text_without_strings: bytes) -> None:
-    """Refuse brackets within many brackets, which end the process or Python's stack."""
+    """Raise for deeply nested brackets, which would crash the process or exceed Python's stack."""
     marks = np.frombuffer(text_without_strings, dtype=np.uint8)
     if len(marks) == 0:
         return
@@ -96,7 +96,7 @@ def _refuse_deep(path: Path, text_without_strings: bytes) -> None:
 
 
 def _join_objects(found: Sequence[dict[str, object]]) -> pa.Table:
-    """Return objects whose values may be of several types."""
+    """Join objects with values of several types."""
     import pyarrow as pa
 
     other = [each for each in found if not isinstance(each, dict)]
@@ -111,7 +111,7 @@ def _join_objects(found: Sequence[dict[str, object]]) -> pa.Table:
 
 
 def one_type(cells: Sequence[object]) -> pa.Array:
-    """Return cells as an Arrow array: of their own type, or as text where they have several."""
+    """Return cells as an Arrow array: of their type, or as text if they have several types."""
     import pyarrow as pa
 
     kinds = {type(cell) for cell in cells if cell is not None}
@@ -189,19 +189,19 @@ def _read_cells(path: Path) -> tuple[Sheet, int]:
 
 
 def _without_marks(cells: list[object]) -> list[object]:
-    """Return cells, None in place of what programs write for a missing value."""
+    """Return cells with None for marks of missing values."""
     return [None if is_program_mark(cell) else cell for cell in cells]
 
 
 def _count_empty_between(is_filled: list[bool]) -> int:
-    """Return how many rows without a value stand between the first and the last with one."""
+    """Return the number of empty rows between the first and the last non-empty one."""
     first = is_filled.index(True)
     end = len(is_filled) - is_filled[::-1].index(True)
     return is_filled[first:end].count(False)
 
 
 def _note_formulas_without_values(path: Path, cells: Sheet) -> list[str]:
-    """Return a note if cells hold a formula, but not what it gives."""
+    """Return a note if cells hold a formula without its result."""
     openpyxl = import_optional("openpyxl")
     with path.open("rb") as file:
         book = openpyxl.load_workbook(file, read_only=True)
@@ -219,6 +219,6 @@ def _note_formulas_without_values(path: Path, cells: Sheet) -> list[str]:
     if len(found) > 1:
         more = f", as have {len(found) - 1} more cells"
     return [
-        f"Cell {found[0]} of {path} has a formula without the value that it gives{more}: these are "
-        "taken as missing. A program for spreadsheets that opens and saves the file adds them."
+        f"Cell {found[0]} of {path} has a formula without its result{more}: these are read as "
+        "missing values. To add the results, open and save the file in a spreadsheet program."
     ]

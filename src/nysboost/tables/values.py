@@ -1,4 +1,4 @@
-"""Values of columns: what kind they are, and as numbers, by value and not by their text."""
+"""Values of columns: their kind, and their numbers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from nysboost.tables.gaps import is_number_mark, is_program_mark
 Booleans: TypeAlias = NDArray[np.bool]
 
 MINUS = "\u2212"
-"""The minus sign of typesetters."""
+"""The typographic minus sign."""
 
 TRUTH = {"true": 1.0, "false": 0.0}
 
 FEW_VALUES = 32
-"""Values up to which text beside numbers is a category, and a category has a column for each."""
+"""Up to this many values, text among numbers makes a category, and each value of a category has a
+column."""
 
 MOSTLY = 0.9
-"""Share of numbers from which a text among them is a mistake and no category."""
+"""If at least this share of the values are numbers, text among them is a mistake, not a
+category."""
 
 # possessive: a cell of many digits that is no number takes time in proportion to its length
 _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
@@ -34,7 +36,7 @@ _WHOLE = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 
 def first_of(wrong: Booleans) -> int | None:
-    """Return the first row where something is wrong, None if there is none."""
+    """Return the first True row of a mask, or None."""
     if not wrong.any():
         return None
     return int(np.argmax(wrong))
@@ -44,12 +46,12 @@ def first_of(wrong: Booleans) -> int | None:
 
 
 def tidy(text: str) -> str:
-    """Return text without blanks around it, and with the minus sign of typesetters as a hyphen."""
+    """Return text without surrounding blanks, and with a hyphen for the typographic minus sign."""
     return text.strip().replace(MINUS, "-")
 
 
 def as_number(value: object) -> float | None:
-    """Return a value as a number, NaN for a mark of a gap; None if it is no number."""
+    """Return a value as a number, NaN for a mark of a missing value; None if it is not a number."""
     if isinstance(value, str):
         text = tidy(value)
         if _NUMBER.fullmatch(text):
@@ -69,7 +71,7 @@ def as_number(value: object) -> float | None:
 
 
 def as_truth(value: object) -> float | None:
-    """Return 1 or 0 for a truth value, NaN for a mark of a gap; None if it is neither."""
+    """Return 1 or 0 for a Boolean, NaN for a mark of a missing value, else None."""
     if isinstance(value, str):
         truth = TRUTH.get(value.strip().lower())
         if truth is not None:
@@ -89,7 +91,7 @@ READINGS = {"number": as_number, "date": as_seconds, "duration": as_span, "boole
 
 
 def numbers_as(kind: str, values: Sequence[object], form: str = "") -> tuple[Floats, Booleans]:
-    """Return values of a kind as numbers, NaN for a mark of a gap, and which are of another."""
+    """Return values of a kind as numbers, NaN if missing, and a mask of values of another kind."""
     read = READINGS[kind]
     found: list[float | None] = []
     for value in values:
@@ -107,7 +109,7 @@ def numbers_as(kind: str, values: Sequence[object], form: str = "") -> tuple[Flo
 
 
 def as_whole_numbers(values: Sequence[object]) -> list[int] | None:
-    """Return text of whole numbers with all their digits; None if some are no whole numbers."""
+    """Return text as whole numbers with all digits; None if some are not whole numbers."""
     whole = []
     for value in values:
         if not isinstance(value, str):
@@ -123,7 +125,7 @@ def as_whole_numbers(values: Sequence[object]) -> list[int] | None:
 
 
 def unit_of(value: object) -> str:
-    """Return the percent sign or the currency that a number is written with, or ""."""
+    """Return the percent sign or the currency of a written number, or ""."""
     if not isinstance(value, str) or not re.search(r"\d", value):
         return ""
     # the last sign, or the first, if it is % or a currency
@@ -135,12 +137,12 @@ def unit_of(value: object) -> str:
 
 
 def unit_pattern(unit: str) -> str:
-    """Return the pattern of a unit before or behind a number; its group is a sign before it."""
+    """Return the pattern of a unit before or after a number; its group is a sign before it."""
     return rf"^([+-]?){re.escape(unit)}\s*|\s*{re.escape(unit)}$"
 
 
 def without_unit(text: str, unit: str) -> str:
-    """Return a number without the unit before or behind it."""
+    """Return a number without the unit before or after it."""
     text = tidy(text)
     body = text.lstrip("+-")
     sign = text[: len(text) - len(body)]
@@ -152,7 +154,7 @@ def without_unit(text: str, unit: str) -> str:
 
 
 def in_usual_form(text: str, form: str) -> str:
-    """Return a number without its unit, or a date as ISO 8601 writes it, if it has this form."""
+    """Return a number without its unit, or a date in ISO 8601, if it has this form."""
     if form in (DAY_FIRST, MONTH_FIRST):
         return to_iso(text, form)
     if form:
@@ -161,7 +163,7 @@ def in_usual_form(text: str, form: str) -> str:
 
 
 def find_unit(values: Sequence[object]) -> str:
-    """Return the unit that all numbers of a column are written with, or ""."""
+    """Return the common unit of all numbers of a column, or ""."""
     numbers = (value for value in values if not is_number_mark(value))
     unit = unit_of(next(numbers, ""))
     if unit and all(unit_of(value) == unit for value in numbers):
@@ -173,19 +175,19 @@ def find_unit(values: Sequence[object]) -> str:
 
 
 def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats]:
-    """Return what a column is, how it is written, and its values as numbers.
+    """Return the kind of a column, its written form, and its values as numbers.
 
     Parameters
     ----------
     values : sequence
-        The different values of the column, but for gaps.
+        The distinct values of the column, without missing values.
     counts : ndarray of shape (len(values),)
-        How many rows have each.
+        Number of rows with each value.
 
     Returns
     -------
     kind : str
-        A key of `READINGS`, "category", or "numbers, but": numbers, and few values that are none.
+        A key of `READINGS`, "category", or "numbers, but": numbers with a few other values.
     form : str
         The unit of numbers, the order of day and month in dates, or "".
     numbers : ndarray of shape (len(values),)

@@ -256,7 +256,7 @@ def test_rows_of_equal_features_are_held_out_together():
 
 
 def test_one_group_cannot_be_held_out():
-    with pytest.raises(ValueError, match="All rows are of one group"):
+    with pytest.raises(ValueError, match="All rows belong to one group"):
         held_out(300, groups=np.zeros(300, dtype=int))
 
 

@@ -396,8 +396,8 @@ class ShuffledGroups(NamedTuple):
         _, codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
         if len(counts) < 2:
             raise ValueError(
-                "All rows are of one group, so that none can be held out: give at least two "
-                "groups, or leave groups out."
+                "All rows belong to one group, so none can be held out: give at least two groups, "
+                "or leave groups out."
             )
 
         # the rank of each group in random order sorts its rows

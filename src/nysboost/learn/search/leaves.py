@@ -475,7 +475,7 @@ def rows_per_leaf(local: bool | int | str, rows: Rows, width: int, budget: Budge
     if needed > room:
         raise ValueError(
             f"Leaves hold all {rows.n} rows, which takes about {format_bytes(needed)}, but "
-            f"max_memory is {format_bytes(budget.bytes)}: allow more memory, or take local=False."
+            f"max_memory is {format_bytes(budget.bytes)}: raise it, or choose local=False."
         )
     most = LEAF_ROWS[accelerated]
     if not isinstance(local, bool | str):

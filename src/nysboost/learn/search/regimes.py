@@ -270,8 +270,8 @@ def _as_given(kernel: Any, place: Place | None, name: str, rows: Rows) -> Candid
     stays = isinstance(kernel, Mapped) and (kernel.metric is None or kernel.metric.warp is None)
     if not stays:
         raise ValueError(
-            f"metric=None leaves the kernel as it is, but kernel={kernel!r} cannot stay: give one "
-            'of the difference of rows, as Gaussian(gamma="scale") or Matern(1.5, sigma=2.0).'
+            f"metric=None needs a kernel of the distance between rows, but kernel={kernel!r} was "
+            'given: choose one such as Gaussian(gamma="scale") or Matern(1.5, sigma=2.0).'
         )
     resolved = kernel.resolve(rows)
     assert isinstance(resolved, Mapped)
@@ -297,6 +297,6 @@ def _unit_bandwidth(kernel: Kernel) -> Mapped:
     if isinstance(kernel, Anova):
         return Anova(0.5, kernel.degree)
     raise ValueError(
-        f"kernel={kernel!r} cannot learn a metric: Gaussian and Matérn can, ANOVA at least a "
-        'bandwidth; or leave kernel="auto".'
+        f"kernel={kernel!r} cannot learn a metric: choose Gaussian, Matérn, ANOVA (which learns a "
+        'bandwidth only) or kernel="auto".'
     )

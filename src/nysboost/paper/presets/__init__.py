@@ -1,4 +1,4 @@
-"""Presets: one readable file for each experiment of the paper, every number overridable."""
+"""Presets: a readable file for each experiment of the paper, whose numbers can be overridden."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ORDER = (
 class Reading:
     """How the paper's validation sets are read: each as whole columns or as a square block.
 
-    `residual` is the shape of V, whose residual is clustered, `validation` that of V1 and V2.
+    `residual` is the shape of V, and `validation` that of V1 and V2.
     """
 
     residual: Shape
@@ -45,7 +45,7 @@ class Reading:
 
     @property
     def words(self) -> str:
-        """The reading, as a heading says it."""
+        """The reading as a heading."""
         return f"V {self.residual}; V1, V2 {self.validation}"
 
 
@@ -57,12 +57,12 @@ NOT_SETTINGS = (
     "residual_shapes",
     "validation_shapes",
 )
-"""Fields of a preset on which the numbers of one replicate do not depend."""
+"""Fields of a preset that do not affect the numbers of a replicate."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One experiment: data, kernel, settings and what its figure draws.
+    """One experiment: data, kernel, settings, and the content of its figure.
 
     `measure` is "error" (relative Frobenius) or "seconds" (each method on its own). Each replicate
     draws `n_points` points, its own if `redraw`. The paper's p, m, k, s, v1, v2 and η go by their
@@ -118,7 +118,7 @@ class Preset:
         return tuple(dict.fromkeys(methods))
 
     def settings(self) -> dict[str, object]:
-        """Return what the numbers of one replicate depend on: not how many there are."""
+        """Return everything on which the numbers of a replicate depend."""
         settings = asdict(self)
         for name in NOT_SETTINGS:
             del settings[name]
@@ -126,7 +126,7 @@ class Preset:
 
 
 def load(name_or_file: str) -> Preset:
-    """Read a preset by its name, or from a ``.toml`` file of one's own."""
+    """Read a preset by name, or from a user's ``.toml`` file."""
     path = Path(name_or_file)
     if path.suffix != ".toml":
         if name_or_file not in ORDER:
@@ -140,7 +140,7 @@ def load(name_or_file: str) -> Preset:
 
 
 def parse(text: str, name: str, where: str) -> Preset:
-    """Read a preset from the text of its file; a wrong key or value is a sentence."""
+    """Read a preset from the text of its file; a wrong key or value is an error."""
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -201,11 +201,11 @@ _TYPES: dict[str, set[type]] = {
     "tuple[int, ...]": {int},
     "Mapping[str, Any]": {dict},
 }
-"""What a value in a file, or each of a list, may be, by the annotation of its field."""
+"""The allowed types of a value, or of the entries of a list, by the annotation of its field."""
 
 
 def _check_values(table: Mapping[str, object], where: str) -> dict[str, Any]:
-    """Return the values of a table whose keys and types are those of the fields of a preset."""
+    """Return the values of a table, after a check of its keys and types."""
     known = {field.name: str(field.type) for field in fields(Preset)}
     del known["name"], known["figures"]
 
@@ -222,7 +222,7 @@ def _check_values(table: Mapping[str, object], where: str) -> dict[str, Any]:
         is_tuple = annotation.startswith("tuple")
         types = {type(one) for one in values}
         if isinstance(value, list) != is_tuple or not types <= _TYPES[annotation]:
-            raise UserError(f"{where} gives {key} the value {value!r}, which is of the wrong kind.")
+            raise UserError(f"{where} gives {key} the value {value!r}, which has the wrong type.")
         if annotation == "int" and isinstance(value, int) and value < 1:
             raise UserError(f"{where} gives {key} the value {value}; it must be at least 1.")
 
