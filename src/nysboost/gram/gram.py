@@ -516,7 +516,7 @@ def require_points(gram: Gram) -> KernelGram:
     """Return the Gram matrix of a kernel as such; refuse a precomputed one."""
     if isinstance(gram, KernelGram):
         return gram
-    msg = 'A precomputed kernel has no points, which this method needs: try "rpcholesky".'
+    msg = 'This method needs points, but the kernel is precomputed: choose "rpcholesky".'
     raise ValueError(msg)
 
 

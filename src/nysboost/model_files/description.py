@@ -221,7 +221,7 @@ class ModelEncoder:
         self._alive: list[object] = []  # objects are kept alive so that ids are not reused
 
     def encode(self, value: object, where: str = "the model") -> Json:
-        """Return the JSON of a value; `where` says in an error what holds it."""
+        """Return the JSON of a value; `where` is its place for error messages."""
         # plain values stay as they are, except NaN and infinity, which JSON lacks
         if value is None or isinstance(value, bool | str) or type(value) is int:
             return value

@@ -16,7 +16,7 @@ from nysboost.tables.dates import CYCLES, DIGITS, Cycle
 
 
 def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
-    """Return the inputs as numbers, shape (n, width), by the codes of the model's table."""
+    """Return the inputs as numbers (n, width), encoded with the codes of the model's table."""
     # make one input for an array, or one for each named column
     X = None
     if not hasattr(model, "feature_names_in_"):

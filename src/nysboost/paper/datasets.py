@@ -246,7 +246,7 @@ def fetch(dataset: Dataset, path: Path) -> Path:
     if dataset.digest not in ("", found):
         for file in raw:
             file.unlink(missing_ok=True)
-        raise UserError(f"{raw[0].name} holds other data than expected (checksum {found}).")
+        raise UserError(f"{raw[0].name} does not hold the expected data (checksum {found}).")
 
     write_npz(path, compressed=True, X=values)
     return path

@@ -78,7 +78,7 @@ FIGURES = (
 
 
 def available(results: ByPreset) -> list[Figure]:
-    """Return the figures with their panels that were run; presets of one's own come last."""
+    """Return the figures with the panels that were run; the user's presets come last."""
     # figures of the paper
     found = []
     for figure in FIGURES:
@@ -138,7 +138,7 @@ def _write(figure: Figure, results: ByPreset, reading: Reading, folder: Path) ->
 
 
 def _draw(figure: Figure, results: ByPreset, reading: Reading) -> mpl_figure.Figure:
-    """Return matplotlib's figure of all panels; those of one preset share their vertical axis."""
+    """Return a matplotlib figure with all panels; panels of one preset share a vertical axis."""
     # place two panels side by side
     n_panels = len(figure.panels)
     columns = min(2, n_panels)

@@ -39,7 +39,7 @@ HOW_DECIDED = (
 
 @dataclass(frozen=True)
 class Sides:
-    """A comparison, and the values of both sides, of shape (replicates,); right has its factor."""
+    """A comparison with the values of both sides (replicates,), right times its factor."""
 
     part: Comparison | Bound
     left: Floats
@@ -118,7 +118,7 @@ def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decisio
 
 
 def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Sides | None:
-    """Return both sides of a comparison, or None if one of them was not measured."""
+    """Return both sides of a comparison, or None if one was not measured."""
     # compare a property with its bound
     if isinstance(part, Bound):
         values = results.properties.get(part.property)
@@ -153,7 +153,7 @@ class Tests:
 
 
 def _test(measured: Sequence[Sides], test: Test) -> Tests:
-    """Test all comparisons, those of as many replicates at once."""
+    """Test all comparisons, grouped by number of replicates."""
     n = len(measured)
     found = Tests(
         t=np.empty(n),
@@ -186,7 +186,7 @@ def _test(measured: Sequence[Sides], test: Test) -> Tests:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of each comparison, as masks of shape (comparisons,)."""
+    """The outcomes of all comparisons, as masks of shape (comparisons,)."""
 
     holds: Booleans
     reversed: Booleans
@@ -194,7 +194,7 @@ class Evidence:
 
     @property
     def is_open(self) -> Booleans:
-        """Which comparisons are not decided."""
+        """The comparisons that are not decided."""
         return ~(self.holds | self.reversed | self.tied)
 
     def counts(self) -> dict[str, int]:
@@ -259,7 +259,7 @@ def _decide_by(
 
 
 def _find_verdict(statement: Statement, replicates: int, outcome: Evidence) -> str:
-    """Return what follows for a statement from its comparisons."""
+    """Return the verdict on a statement from its comparisons."""
     holds = outcome.holds
     is_open = outcome.is_open
 
@@ -299,7 +299,7 @@ def _find_verdict(statement: Statement, replicates: int, outcome: Evidence) -> s
 
 
 def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Evidence) -> int:
-    """Return how many replicates would likely decide, if means and deviations stay as they are.
+    """Return the number of replicates that would likely decide with these means and deviations.
 
     A statistic grows with the square root of the number of replicates. Each comparison is decided
     by its clearest alternative: the means differ, or they are tied.
@@ -330,7 +330,7 @@ def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Evidence)
 
 
 def _say_weakest(measured: Sequence[Sides], tests: Tests) -> str:
-    """Return the comparison that is furthest from holding, with its evidence."""
+    """Describe the comparison that is furthest from holding, with its evidence."""
     worst = int(np.argmax(tests.t))
     one = measured[worst]
 

@@ -269,7 +269,7 @@ def list_verdicts(decisions: Sequence[Decision]) -> list[str]:
 
 
 def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
-    """Say how many statements hold, and why others are not decided."""
+    """Return a sentence on how many statements hold, and why others are undecided."""
     # say how much was run
     numbers = [result.preset.replicates for result in results.values()]
     said = format_count(max(numbers), "replicate")

@@ -35,7 +35,7 @@ RUN_FILE = "run.json"
 
 
 def run(options: Namespace) -> dict[str, object]:
-    """Run all that is asked for, write it into a folder, and return outcome and verdicts."""
+    """Run the presets, write results to a folder, and return outcome and verdicts."""
     # refuse wrong options at once
     chosen = choose_presets(options)
     _refuse_other_report(options)
@@ -73,13 +73,13 @@ def run(options: Namespace) -> dict[str, object]:
 
 
 def _without_report(outcome: str, advice: str) -> dict[str, object]:
-    """Say why there is no report, and what to do."""
+    """Print why there is no report, and what to do."""
     print(f"{outcome} {advice}")
     return {"outcome": outcome, "verdicts": [], "report": ""}
 
 
 def _make_plan(preset: Preset, options: Namespace) -> RunPlan:
-    """Return what is to be run of a preset."""
+    """Return the plan for a preset."""
     methods = choose_methods(options.variants, preset)
     return RunPlan(preset, methods, options.seed, options.data_dir, options.device)
 

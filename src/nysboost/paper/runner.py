@@ -49,7 +49,7 @@ RunSettings: TypeAlias = dict[str, object]
 """All that a record depends on, as the first line of its file."""
 
 RecordKey: TypeAlias = tuple[int, str]
-"""A replicate and the name of a reading: what tells one record from another."""
+"""The key of a record: a replicate, and the name of a reading."""
 
 ANY = "any"
 """The name of the record of values that do not depend on a reading."""
@@ -99,7 +99,7 @@ def digest_code(package: Path = PACKAGE) -> str:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What to run; the device is no setting: records agree to 1e-9 wherever they were made."""
+    """What to run. The device is not a setting: records agree to 1e-9 on all devices."""
 
     preset: Preset
     methods: tuple[str, ...]
@@ -137,7 +137,7 @@ class RunPlan:
         return list(itertools.product(numbers, names))
 
     def results(self, records: Mapping[RecordKey, ReplicateRecord]) -> Results:
-        """Return what the records say."""
+        """Return the results in the records."""
         mine = [records[key] for key in self.keys]
 
         # stack what no reading changes
@@ -175,7 +175,7 @@ def name_reading(reading: Reading | None) -> str:
 def _stack(
     records: Sequence[ReplicateRecord], what: Literal["values", "properties"]
 ) -> dict[str, Floats]:
-    """Return each entry of some records as an array whose first axis is the replicate."""
+    """Stack each entry of some records into an array whose first axis is the replicate."""
     if not records:
         return {}
     stacked = {}
@@ -186,7 +186,7 @@ def _stack(
 
 
 def run(plan: RunPlan, out: Path, jobs: int, deadline: float | None = None) -> Results | None:
-    """Compute what is missing of a plan, replicate by replicate, and return its results.
+    """Compute the missing records of a plan, replicate by replicate, and return its results.
 
     After `deadline`, in seconds since the epoch, no replicate begins. If some are missing then, the
     result is None.
@@ -235,7 +235,7 @@ def _write(path: Path, settings: RunSettings, records: Mapping[RecordKey, Replic
 
 
 def gather(plan: RunPlan, out: Path) -> Results:
-    """Return a plan's results from one file of records, whichever code made them; mix none."""
+    """Return the results of a plan from a single file of records, from any version."""
     asked = _leave_code_out(plan.settings())
     matching = []
     for path in sorted(out.glob("*.jsonl")):

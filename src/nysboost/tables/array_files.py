@@ -73,7 +73,7 @@ class ArrayFile:
             yield part
 
     def beside(self, name: str) -> Cells | None:
-        """Return another array of the same file, which has as many rows; None if there is none."""
+        """Return another array of the same file with the same number of rows, or None."""
         # these formats hold a single array
         form = self.path.suffix.lower()
         if form in LIBSVM and name == LABEL:

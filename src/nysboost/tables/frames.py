@@ -206,7 +206,7 @@ def note_index(table: object, index: Sequence[str]) -> list[str]:
 
 
 def fill_names(titles: Sequence[str], index: Sequence[str]) -> tuple[str, ...]:
-    """Return names of columns: those without one, but for an index, are called by their number."""
+    """Return names of columns; unnamed ones, except an index, are named by their number."""
     names = [title or f"column {i}" for i, title in enumerate(titles)]
     if index:
         names[0] = index[0]

@@ -410,7 +410,7 @@ def _text_of(X: Table) -> Table:
 
 
 def note_columns(estimator: BaseEstimator, names: Sequence[str] | None, width: int) -> None:
-    """Let an estimator know how many columns there are, and their names, if they have any."""
+    """Set the number of columns of an estimator, and their names, if any."""
     estimator.n_features_in_ = width
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_

@@ -222,7 +222,7 @@ def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats
 
 
 def _are_mostly_numbers(values: Sequence[object], numbers: Floats, counts: Indices) -> bool:
-    """Return whether nine rows of ten have numbers, too many different ones for codes."""
+    """Return whether nine of ten rows have numbers, with too many values for a category."""
     # count the rows with a value, and those with a number
     is_there = [not is_number_mark(value) for value in values]
     is_number = np.isfinite(numbers)
