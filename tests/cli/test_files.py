@@ -14,6 +14,7 @@ from contextlib import redirect_stdout
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix, save_npz
 
 import nysboost as nb
 from nysboost import cli
@@ -415,3 +416,24 @@ def test_reports_ask_for_their_packages_first(command, folder, monkeypatch):
     assert status == 2
     assert "needs the package matplotlib" in err
     assert "smallest error first" not in out
+
+
+def test_arrays_of_other_writers_are_read_and_answered(command, folder):
+    def features(name):
+        words = ("transform", "rows.nysboost", name, "--out", "-")
+        status, out, _ = command(*words)
+        assert status == 0
+        return np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1)
+
+    expected = features("rows.npy")
+    np.save("big.npy", X.astype(">f8"))
+    np.testing.assert_allclose(features("big.npy"), expected, atol=1e-9)
+    save_npz("sparse.npz", csr_matrix(X))
+    np.testing.assert_allclose(features("sparse.npz"), expected, atol=1e-9)
+
+
+def test_labels_of_a_libsvm_file_are_known(command, folder):
+    (folder / "t.libsvm").write_text("1 1:2\n2 1:3\n")
+    status, _, err = command("fit", "t.libsvm", "--target", "y", "--out", "m")
+    assert status == 2
+    assert "Known are 0, label." in err

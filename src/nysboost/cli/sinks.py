@@ -232,11 +232,12 @@ class Sink:
         """Write columns to CSV, Parquet or Feather."""
         import pyarrow as pa
 
-        # contiguous arrays, which Arrow does not copy
+        # contiguous arrays, which Arrow does not copy, in the byte order that it takes
         contiguous = dict(columns)
         for name, values in columns.items():
             if isinstance(values, np.ndarray):
-                contiguous[name] = np.ascontiguousarray(values)
+                native = values.dtype.newbyteorder("=")
+                contiguous[name] = np.ascontiguousarray(values, dtype=native)
 
         # Arrow refuses lists in CSV, and text after numbers
         try:

@@ -15,7 +15,7 @@ from nysboost.learn.input import number_groups
 from nysboost.numerics.arrays import Indices
 from nysboost.numerics.checks import MAX_MEMORY
 from nysboost.numerics.messages import printable, unknown
-from nysboost.tables.array_files import ArrayFile
+from nysboost.tables.array_files import LABEL, ArrayFile
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import TableFile, join_tables, open_table, without_index
 from nysboost.tables.frames import read_columns
@@ -305,7 +305,10 @@ def _find_column(file: TableFile, name: str) -> str:
     is_number = name.removeprefix("-").isdigit() and len(name) < 10
     if is_number and -len(names) <= int(name) < len(names):
         return str(names[int(name)])
-    raise UserError(f"{file.path}: {unknown('column', name, names)}")
+    known = list(names)
+    if isinstance(file, ArrayFile) and file.labels is not None:
+        known.append(LABEL)
+    raise UserError(f"{file.path}: {unknown('column', name, known)}")
 
 
 def schema_of(model: Model) -> Schema:

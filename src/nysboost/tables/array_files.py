@@ -38,6 +38,9 @@ LABEL = "label"
 """The name of the labels of a LIBSVM file."""
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")
+PARTS_OF_SPARSE = {"indices", "indptr", "data", "shape", "format"}
+"""Arrays of a file that holds a sparse matrix of SciPy."""
+
 ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr", *LIBSVM)
 
 
@@ -186,7 +189,14 @@ def _open_npy(path: Path, _: str | None) -> StoredArray:
 
 def _open_npz(path: Path, dataset: str | None) -> StoredArray:
     with np.load(path, allow_pickle=False) as archive:
-        return archive[_which(list(archive), dataset, path)]
+        found = list(archive)
+        if dataset is not None or not set(found) >= PARTS_OF_SPARSE:
+            return archive[_which(found, dataset, path)]
+
+    # what scipy.sparse.save_npz writes
+    from scipy.sparse import load_npz
+
+    return load_npz(path).tocsr()
 
 
 def _open_zarr(path: Path, dataset: str | None) -> StoredArray:
