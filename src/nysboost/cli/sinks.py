@@ -51,7 +51,8 @@ Put: TypeAlias = "Callable[[Block | pa.Table], object]"
 """A function that writes the next rows."""
 
 Opener: TypeAlias = "Callable[[Path, Block | pa.Table, int | None], AbstractContextManager[Put]]"
-"""Opens an output that has such rows as the first ones, and so many if that is known."""
+"""A function that opens an output for rows like the first ones, with their total number if
+known."""
 
 Found: TypeAlias = dict[str, object]
 """The results of a command by name: text, numbers and lists of them."""

@@ -38,7 +38,7 @@ REFINEMENTS = 8  # steps at most: each gains a digit or more, or is the last
 class LowRankMatrix(LinearOperator):
     """F S Fᵀ + δI as a linear operator, with F of shape (n, K) and S diagonal, of either sign.
 
-    A subclass has F with S, and δ is `shift`.
+    Subclasses define F and S, and δ is `shift`.
     """
 
     gram: Gram

@@ -513,7 +513,7 @@ def make_gram(
 
 
 def require_points(gram: Gram) -> KernelGram:
-    """Return the Gram matrix of a kernel as such; refuse a precomputed one."""
+    """Return a Gram matrix with points; raise if it is precomputed."""
     if isinstance(gram, KernelGram):
         return gram
     msg = 'This method needs points, but the kernel is precomputed: choose "rpcholesky".'

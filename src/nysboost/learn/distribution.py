@@ -2,8 +2,8 @@
 
 An observation at x is distributed as mean(x) + std(x) · g(U, x) with a standard normal U. The
 function g of U is increasing and piecewise linear: its values are quantiles of the standardised
-residuals (y − mean)/std of held-out rows. They vary with the predicted mean, or with the predicted
-std, so that noise may be skewed, heavy-tailed, and larger where predictions are large.
+residuals (y − mean)/std of held-out rows. They vary with the predicted mean or the predicted std,
+so the noise may be skewed, heavy-tailed, and larger for larger predictions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ mean, whose loss levels of the std increase by 0 to 5 %)."""
 
 CHOOSING_LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 CHOOSING_SCORES = norm.ppf(CHOOSING_LEVELS)
-"""The quantiles that choose, and their normal scores."""
+"""The quantiles whose loss decides between mean and std, and their normal scores."""
 
 MARGIN = 0.01
 """The ends of intervals are moved outwards by this share of the standard deviation. Values shared

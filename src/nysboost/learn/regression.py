@@ -320,8 +320,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def predict_quantiles(self, X: TableLike, levels: ArrayLike = (0.05, 0.5, 0.95)) -> Array:
         """Return quantiles of observations at X. They do not cross.
 
-        Their shape is that of the residuals of held-out rows, and varies with the predicted mean.
-        The quantile of level 0.5 is the median. It differs from `predict` if the noise is skewed.
+        Their shape is that of the residuals of held-out rows. It varies with the predicted mean, or
+        with the predicted standard deviation if that fits held-out rows better. The quantile of
+        level 0.5 is the median. It differs from `predict` if the noise is skewed.
 
         Parameters
         ----------

@@ -76,9 +76,9 @@ class HeldOutVariance:
 class Sizes:
     """The sizes of the parts of a search.
 
-    `c` landmarks if they are not trained; of trained ones `n_first` in
-    first steps, `n_in_folds` without the held-out rows
-    and `n_in_all` in the end; rows of a leaf, 0 without leaves.
+    `c` is the number of untrained landmarks. Trained landmarks number `n_first` in first steps,
+    `n_in_folds` without the held-out rows, and `n_in_all` in the end. The rows of a leaf are 0
+    without leaves.
     """
 
     c: int

@@ -299,7 +299,7 @@ class CandidateTrial:
 
 
 def leaf_kernel(data: Data, model: LinearPredictor) -> Radial:
-    """Return the model's kernel for the leaves, of many rows with a metric to few coordinates."""
+    """Return the kernel for the leaves; for many rows, its metric has few coordinates."""
     kernel = model.kernel
     assert isinstance(kernel, Radial)
     if data.uses_folds:
