@@ -130,7 +130,7 @@ class LinearPredictor:
 
     @property
     def kernel(self) -> Mapped:
-        """The kernel, with its metric: candidates have kernels that can have one."""
+        """The kernel with its metric."""
         kernel = self.features.kernel
         assert isinstance(kernel, Mapped)
         return kernel

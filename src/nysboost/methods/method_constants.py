@@ -45,8 +45,8 @@ FALLEN = 1e-6
 """The norms of the residual's columns are recomputed when their sum has fallen by this factor."""
 
 OVERRATED = 1.01
-"""A nuclear score is a rounding error, and corrected, if it exceeds the exact one by this
-factor."""
+"""If a nuclear score exceeds the exact one by this factor, it is due to rounding, and is
+corrected."""
 
 # Leverage scores
 

@@ -78,7 +78,7 @@ class Candidate:
     scaling, and `codes` says whether piecewise-linear codes are added to the features. With
     `mapped_landmarks` the variables are U = ZA instead of Z: MNIST has an accuracy of .9867 with
     it and .9826 without, but pol, where directions have to vanish, an error of .073 and .058.
-    `n_landmarks` are more than those that the user asks for, where a linear model needs them.
+    `n_landmarks` replaces the user's number of landmarks if a linear model needs more.
     """
 
     kernel: Mapped
