@@ -162,7 +162,7 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Model, Found]:
     schema = Schema.of(rows.X, "fill", _ids(options))
     _print_columns(schema, rows.X.num_rows, options)
     if rows.y is None:
-        return make_model(options, None).fit(rows.X), {}
+        return _fit_rows(rows, None, options), {}
 
     # fit a learner, with or without a test
     target = str(source.target)
@@ -220,9 +220,17 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
     return model, tested
 
 
-def _fit_rows(rows: FitRows, classify: bool, options: Namespace, share: float = 1.0) -> Model:
-    """Return a learner fitted to rows with a target, within a share of the time limit."""
-    return make_model(options, classify, share).fit(rows.X, rows.y, groups=rows.groups)
+def _fit_rows(
+    rows: FitRows, classify: bool | None, options: Namespace, share: float = 1.0
+) -> Model:
+    """Return a fitted learner or, without a target, a fitted transformer.
+
+    A learner has a `share` of the time limit.
+    """
+    model = make_model(options, classify, share)
+    if classify is None:
+        return model.fit(rows.X)
+    return model.fit(rows.X, rows.y, groups=rows.groups)
 
 
 def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -> Model:
@@ -253,10 +261,7 @@ def _fit_large(source: Source, tables: Iterable[pa.Table], options: Namespace) -
         return training.encode_table(part.select(names), start)
 
     with _numbers_in_file(source, encode) as X:
-        if classify is None:
-            model = make_model(options, None).fit(X)
-        else:
-            model = _fit_rows(FitRows(X, y, groups), classify, options)
+        model = _fit_rows(FitRows(X, y, groups), classify, options)
 
     # the saved model takes tables, not these numbers
     model._table = training.codes
@@ -330,10 +335,11 @@ def _fit_array(source: Source, options: Namespace) -> Model:
 
 def _fit_numbers(rows: FitRows, options: Namespace) -> Model:
     """Return a fitted learner or, without a target, a fitted transformer."""
-    if rows.y is None:
-        return make_model(options, None).fit(rows.X)
-    y, classify = choose_task(rows.y, str(options.target), options)
-    return _fit_rows(replace(rows, y=y), classify, options)
+    classify = None
+    if rows.y is not None:
+        y, classify = choose_task(rows.y, str(options.target), options)
+        rows = replace(rows, y=y)
+    return _fit_rows(rows, classify, options)
 
 
 @contextmanager

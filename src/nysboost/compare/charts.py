@@ -300,17 +300,23 @@ def render(chart: Chart) -> str:
 
 def save(chart: Chart, path: Path) -> None:
     """Write a chart with its title to PNG, SVG and PDF files."""
-    # a fixed salt and no date: the same results give the same bytes
-    style = {"svg.hashsalt": "nysboost", "font.size": 10}
-    made = {
+    with _make_figure(chart, 6.4, 5.0, **SAVED) as figure:
+        (axes,) = figure.axes
+        axes.set_title(chart.title, fontsize=9, loc="left")
+        write_figure(figure, path, dpi=110)
+
+
+SAVED = {"svg.hashsalt": "nysboost", "font.size": 10}
+"""The style of figures in files. A fixed salt: the same results give the same bytes."""
+
+
+def write_figure(figure: Figure, path: Path, dpi: int) -> None:
+    """Write a figure to PNG, SVG and PDF files, which name this library and no date."""
+    made: dict[str, dict[str, str | None]] = {
         ".png": {"Software": SOFTWARE},
         ".svg": {"Date": None, "Creator": SOFTWARE},
         ".pdf": {"CreationDate": None, "Creator": SOFTWARE},
     }
-
-    with _make_figure(chart, 6.4, 5.0, **style) as figure:
-        (axes,) = figure.axes
-        axes.set_title(chart.title, fontsize=9, loc="left")
-        for suffix, metadata in made.items():
-            with atomic_file(path.with_suffix(suffix), "The figure") as file:
-                figure.savefig(file, format=suffix[1:], dpi=110, metadata=metadata)
+    for suffix, metadata in made.items():
+        with atomic_file(path.with_suffix(suffix), "The figure") as file:
+            figure.savefig(file, format=suffix[1:], dpi=dpi, metadata=metadata)

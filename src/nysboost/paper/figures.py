@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nysboost._version import SOFTWARE
-from nysboost.compare.charts import BLACK, COLOURS, GREY, STYLE, Dashes, Look
+from nysboost.compare.charts import BLACK, COLOURS, GREY, SAVED, STYLE, Dashes, Look, write_figure
 from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
 from nysboost.paper.results import ByPreset, Results
-from nysboost.rows.files import atomic_file
 from nysboost.user_error import import_optional
 
 if TYPE_CHECKING:
@@ -111,30 +110,13 @@ def label(panel: Panel, results: ByPreset) -> str:
 def write_all(results: ByPreset, folder: Path) -> None:
     """Write every figure under every reading, as PNG, SVG and PDF."""
     folder.mkdir(parents=True, exist_ok=True)
+    mpl = import_optional("matplotlib")
     for figure in available(results):
         first = results[figure.panels[0].preset]
         for reading in first.preset.readings:
-            _write(figure, results, reading, folder)
-
-
-def _write(figure: Figure, results: ByPreset, reading: Reading, folder: Path) -> None:
-    """Write one figure under one reading."""
-    mpl = import_optional("matplotlib")
-
-    # a fixed salt and no date: the same results give the same bytes
-    style = STYLE | {"svg.hashsalt": "nysboost", "font.size": 10, "legend.fontsize": 9}
-    software: dict[str, dict[str, str | None]] = {
-        "png": {"Software": SOFTWARE},
-        "svg": {"Creator": SOFTWARE, "Date": None},
-        "pdf": {"Creator": SOFTWARE, "CreationDate": None},
-    }
-
-    with mpl.rc_context(style):
-        picture = _draw(figure, results, reading)
-        for kind, metadata in software.items():
-            path = folder / f"{file_name(figure, reading)}.{kind}"
-            with atomic_file(path, "The figure") as file:
-                picture.savefig(file, format=kind, dpi=160, metadata=metadata)
+            with mpl.rc_context(STYLE | SAVED | {"legend.fontsize": 9}):
+                picture = _draw(figure, results, reading)
+                write_figure(picture, folder / file_name(figure, reading), dpi=160)
 
 
 def _draw(figure: Figure, results: ByPreset, reading: Reading) -> mpl_figure.Figure:
@@ -155,20 +137,24 @@ def _draw(figure: Figure, results: ByPreset, reading: Reading) -> mpl_figure.Fig
         draw_panel(axes, panel, results[panel.preset], reading)
         axes.set_title(label(panel, results), fontsize=10, loc="left")
 
-    # make one legend for all panels, with each method once
-    lines: dict[str, Artist] = {}
-    for axes in all_axes[:n_panels]:
-        handles, names = axes.get_legend_handles_labels()
-        for line, name in zip(handles, names, strict=True):
-            lines.setdefault(name, line)
-
-    # put it below, or where a panel is missing
+    # put the legend below, or where a panel is missing
     place: dict[str, object] = {"loc": "outside lower center", "ncols": 5}
     for empty in all_axes[n_panels:]:
         empty.set_axis_off()
         place = {"loc": "lower right", "bbox_to_anchor": (0.9, 0.15), "ncols": 1}
+    lines = _find_lines(all_axes[:n_panels])
     picture.legend(lines.values(), lines, frameon=False, **place)
     return picture
+
+
+def _find_lines(panels: Iterable[Axes]) -> dict[str, Artist]:
+    """Return a line of each method in the panels, for one legend of all."""
+    lines: dict[str, Artist] = {}
+    for axes in panels:
+        handles, names = axes.get_legend_handles_labels()
+        for line, name in zip(handles, names, strict=True):
+            lines.setdefault(name, line)
+    return lines
 
 
 def draw_panel(axes: Axes, panel: Panel, result: Results, reading: Reading) -> None:
