@@ -197,6 +197,12 @@ class Data:
             codes=codes,
         )
 
+    @cached_property
+    def coded(self) -> Data:
+        """The data with piecewise-linear codes, made once for all candidates that have them."""
+        some = self.X[: tuning.HELD_OUT[1], :]
+        return self.with_codes(PiecewiseCodes.of(some, tuning.CODES))
+
     def first_split(self) -> Data:
         """Return the data with only the first held-out part."""
         return replace(self, folds=self.folds[:1])

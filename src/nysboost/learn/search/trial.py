@@ -22,7 +22,6 @@ from nysboost.learn.search.model import HeldOutFeatures, Member, choose_gamma
 from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
 from nysboost.numerics.progress import Progress
 from nysboost.numerics.tree import Tree
-from nysboost.tables.piecewise import PiecewiseCodes
 
 SMALLEST = 1e-300
 """Added to what may be zero, before it divides."""
@@ -68,8 +67,7 @@ class Prepared:
     def of(cls, candidate: Candidate, data: Data) -> Prepared:
         """Make codes, if the candidate has any, and find the scale."""
         if candidate.codes:
-            some = data.X[: tuning.HELD_OUT[1], :]
-            data = data.with_codes(PiecewiseCodes.of(some, tuning.CODES))
+            data = data.coded
         return cls(candidate, data, candidate.scaling(data.X))
 
     def fit(self, split: Split, c: int, work: Progress) -> Solution:
