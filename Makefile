@@ -154,23 +154,18 @@ bench-learning: $(STAMP)  ## Learners on public tables, with and without categor
 bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows, and measure predict: minutes to an hour
 	$(BIN)/python benchmarks/learning.py --only memory predict
 
-bench-leaderboard: $(STAMP)  ## Ranks, Elo and time of learners on every table (DATA=folder): hours
-	$(BIN)/python benchmarks/leaderboard.py $(if $(DATA),--data-dir $(DATA))
+bench-leaderboard: $(STAMP)  ## Errors, ranks and time of learners on every table (DATA=folder): hours
+	$(BIN)/python benchmarks/leaderboard.py --splits 2 $(if $(DATA),--data-dir $(DATA))
 
 bench-distributions: $(STAMP)  ## Measure predictive distributions against quantiles of trees (DATA=folder): twenty minutes
 	$(BIN)/python benchmarks/distributions.py $(if $(DATA),--data-dir $(DATA))
 
-bench-evidence: $(STAMP)  ## Measure the figures of docs/evidence.md (DATA=folder): ten minutes on one core
+bench-evidence: $(STAMP)  ## Measure the figures of docs/evidence.md that no other target makes (DATA=folder): ten minutes
 	$(BIN)/python benchmarks/evidence.py $(if $(DATA),--data-dir $(DATA))
-	$(if $(DATA),$(BIN)/python benchmarks/leaderboard.py --data-dir $(DATA) --runs out/error_time.jsonl --splits 1 \
-		--tables concrete airfoil pol elevators kin40k protein \
-		--only NysBoost LightGBM CatBoost "exact Gaussian process" "linear model")
 
-results: $(STAMP)  ## Put what bench-learning and bench-leaderboard measured into docs/results.json, README and pictures
-	$(if $(wildcard out/learning.jsonl),$(BIN)/python benchmarks/results.py learning out/learning.jsonl)
-	$(if $(wildcard out/tables.jsonl),$(BIN)/python benchmarks/results.py categories out/tables.jsonl)
+results: $(STAMP)  ## Put what the last three targets measured into docs/results.json, README and pictures
 	$(if $(wildcard out/leaderboard.jsonl),$(BIN)/python benchmarks/results.py leaderboard out/leaderboard.jsonl)
-	$(if $(wildcard out/error_time.jsonl),$(BIN)/python benchmarks/results.py error_time out/error_time.jsonl)
+	$(if $(wildcard out/distributions.jsonl),$(BIN)/python benchmarks/results.py distributions out/distributions.jsonl)
 	$(if $(wildcard out/evidence.jsonl),$(BIN)/python benchmarks/results.py evidence out/evidence.jsonl)
 	$(BIN)/python benchmarks/results.py pages
 

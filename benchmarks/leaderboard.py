@@ -43,7 +43,16 @@ from sklearn.preprocessing import LabelEncoder
 import nysboost as nb
 
 SPLITS = 5
-LARGEST = {"exact Gaussian process": 2000, "TabM": 2000, "RealMLP": 2000, "EBM": 2000}
+LARGEST = {
+    "exact Gaussian process": 2000,
+    "TabM": 2000,
+    "RealMLP": 2000,
+    "EBM": 2000,
+    "XGBoost": 20_000,
+    "random forest": 20_000,
+    "extra trees": 20_000,
+    "xRFM": 10_000,
+}
 """Training rows up to which a learner is run."""
 
 IMAGES, SEEN = ("covtype", "ijcnn1", "mnist", "pendigits"), 5000
@@ -148,9 +157,19 @@ def _masks(splitter: Any, y: np.ndarray) -> list[np.ndarray]:
     return [np.isin(rows, test) for _, test in splitter.split(y[:, None], y)]
 
 
-def error_of(model: Any, X: pd.DataFrame, y: np.ndarray, classify: bool) -> float:
-    """Return RMSE, 1 − AUC or the log loss."""
+def metric_of(y: np.ndarray, classify: bool) -> str:
+    """Return the name of the error of a table."""
     if not classify:
+        return "RMSE"
+    if y.max() == 1:
+        return "1 − AUC"
+    return "log loss"
+
+
+def error_of(model: Any, X: pd.DataFrame, y: np.ndarray, classify: bool) -> float:
+    """Return the error of a model on test rows."""
+    metric = metric_of(y, classify)
+    if metric == "RMSE":
         missed = np.asarray(model.predict(X)).ravel() - y
         return float(np.sqrt(np.mean(missed**2)))
 
@@ -161,7 +180,7 @@ def error_of(model: Any, X: pd.DataFrame, y: np.ndarray, classify: bool) -> floa
     else:
         p = np.eye(k)[np.asarray(model.predict(X), dtype=int)]
 
-    if k == 2:
+    if metric == "1 − AUC":
         return float(1 - roc_auc_score(y, p[:, 1]))
     p = np.clip(p, 1e-15, None)
     p = p / p.sum(axis=1, keepdims=True)
@@ -180,6 +199,7 @@ def measure(model: Any, table: Table, data: Data, split: int) -> Cell:
         error = error_of(model, X[test], y[test], table.classify)
     return {
         "error": error,
+        "metric": metric_of(y, table.classify),
         "rows": int((~test).sum()),
         "test_rows": int(test.sum()),
         "fit_s": fitted - begun,

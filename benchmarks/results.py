@@ -1,13 +1,10 @@
 """Put figures of benchmarks into docs/results.json, and from there into pages and pictures.
 
-    python benchmarks/results.py learning out/learning.jsonl        runs of learning.py
-    python benchmarks/results.py categories out/tables.jsonl        runs of tables.py
-    python benchmarks/results.py leaderboard out/leaderboard.jsonl  runs of leaderboard.py: ranks
-    python benchmarks/results.py error_time out/error_time.jsonl    runs of leaderboard.py: picture
-    python benchmarks/results.py speed out/speed.jsonl out/error_time.jsonl  runs of leaderboard.py
-    python benchmarks/results.py evidence out/evidence.jsonl        runs of evidence.py
-    python benchmarks/results.py pages                              README and pictures alone
-    python benchmarks/results.py goals out/*.json                   which goals were met
+    python benchmarks/results.py leaderboard out/leaderboard.jsonl      errors, ranks and times
+    python benchmarks/results.py distributions out/distributions.jsonl  quantiles and intervals
+    python benchmarks/results.py evidence out/evidence.jsonl            the other figures
+    python benchmarks/results.py pages                                  README and pictures alone
+    python benchmarks/results.py goals out/*.json                       which goals were met
 
 Pages of the site take their tables from the file when they are built; the README, which is also
 read without the site, and the pictures are written here.
@@ -24,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import distributions
 import leaderboard
 import numpy as np
 from common import HEADER, Report, read, table
@@ -33,87 +31,97 @@ import nysboost as nb
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = DOCS / "results.json"
-TITLES = {"covtype": "Covertype", "mnist": "MNIST"}
-
-
-def put_learning(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """Take mean error, coverage and seconds of each table."""
-    found = defaultdict(list)
-    for record in runs:
-        gpu = record.get("device", "cpu") != "cpu"
-        found[record["table"], record.get("learner"), gpu].append(record)
-    found.pop(("times", None, False), [])
-    for (name, learner, gpu), mine in found.items():
-        into = known["tables"][TITLES.get(name, name)]
-        mean = float(f"{np.mean([r['error'] for r in mine]):.4g}")
-        into["error"][f"{learner}, GPU" if gpu else learner] = mean
-        if learner == "NysBoost":
-            clock = "seconds" if gpu else "processor"
-            seconds = round(float(np.mean([r[clock] for r in mine])), 1)
-            into |= {"rows": mine[0]["rows"], "gpu_seconds" if gpu else "seconds": seconds}
-            into |= {"gpu_splits" if gpu else "splits": len(mine)}
-            if "covered" in mine[0]:
-                into["covered"] = round(float(np.mean([r["covered"] for r in mine])), 4)
-
-
-def put_categories(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """Take the mean losses on tables with categories and gaps."""
-    losses: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        losses[run["table"]][run["learner"]].append(run["loss"])
-    known["categories"] |= {
-        name: {
-            "splits": min(map(len, found.values())),
-            "loss": {who: float(f"{np.mean(values):.4g}") for who, values in found.items()},
-        }
-        for name, found in sorted(losses.items())
-    }
+FEWEST_OWN = 0.8
+"""Share of the tables on which a learner has to run to be ranked."""
 
 
 def put_leaderboard(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """Take ranks, errors and times over all tables of the leaderboard."""
+    """Take errors and times of all tables, ranks, and the speed of trees.
+
+    A table has one set of splits: a learner that has not run on all of them is left out there.
+    """
     runs = [run for run in runs if "error" in run]
-    board, mean = leaderboard.standings(runs)
+    version = _one_version(runs)
+    tables = {
+        name: _table([run for run in runs if run["table"] == name])
+        for name in dict.fromkeys(run["table"] for run in sorted(runs, key=lambda r: r["rows"]))
+    }
+    known["tables"] = {"version": version, "of": tables}
+
+    # ranks among learners that ran on nearly all of the reference's tables
+    full = [name for name, table in tables.items() if leaderboard.REFERENCE in table["error"]]
+    own = Counter(learner for name in full for learner in tables[name]["error"])
+    ranked = {learner for learner, count in own.items() if count >= FEWEST_OWN * len(full)}
+    used = [run for run in runs if run["table"] in full and run["learner"] in ranked]
+    board, mean = leaderboard.standings(used)
     columns = board[["Elo", "low", "high", "rank", "normalised error", "fit", "predict"]]
-    splits = Counter(table for table, _ in {(run["table"], run["split"]) for run in runs})
     known["leaderboard"] = {
-        "version": runs[0]["nysboost"],
+        "version": version,
         "tables": mean.shape[1],
-        "splits": [min(splits.values()), max(splits.values())],
         "learners": {n: [float(f"{v:.4g}") for v in row] for n, row in columns.T.items()},
     }
 
-
-def put_error_time(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """Take error and time of each learner on the first split of each table."""
-    runs = [run for run in runs if "error" in run and run["split"] == 0]
-    cells = [
-        {
-            "table": run["table"],
-            "learner": run["learner"],
-            "rows": run["rows"],
-            "error": float(f"{run['error']:.4g}"),
-            "seconds": round(run["fit_s"], 3),
-        }
-        for run in runs
-    ]
-    known["error_time"] = {"version": runs[0]["nysboost"], "cells": cells}
-
-
-def put_speed(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """Take how many times as fast as ours LightGBM fits, over the tables that both have."""
-    seconds = {(run["table"], run["learner"]): run["fit_s"] for run in runs if "error" in run}
-    ratios = [
-        seconds[table, "NysBoost"] / seconds[table, "LightGBM"]
-        for table, learner in seconds
-        if learner == "NysBoost" and (table, "LightGBM") in seconds
-    ]
+    # how many times as fast as ours LightGBM fits
+    both = [table["seconds"] for table in tables.values() if "LightGBM" in table["error"]]
+    ratios = [s["NysBoost"] / s["LightGBM"] for s in both if "NysBoost" in s]
     known["speed_of_trees"] = {
-        "version": runs[0]["nysboost"],
+        "version": version,
         "tables": len(ratios),
         "median": round(float(np.median(ratios))),
         "smallest": round(min(ratios), 1),
         "largest": round(max(ratios)),
+    }
+
+
+def _one_version(runs: list[dict[str, Any]]) -> str:
+    """Return the version that our learners were measured with, which must be one."""
+    ours = {run["nysboost"] for run in runs if run["learner"].startswith("NysBoost")}
+    if len(ours) != 1:
+        raise SystemExit(f"The runs are of several versions, or of none: {sorted(ours)}")
+    return ours.pop()
+
+
+def _table(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the means of the runs on a table, over the splits of all its learners."""
+    found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for run in runs:
+        found[run["learner"]][run["split"]] = run
+    splits = max(map(len, found.values()))
+    whole = {learner: list(cells.values()) for learner, cells in found.items()}
+    whole = {learner: cells for learner, cells in whole.items() if len(cells) == splits}
+
+    def mean(of: str, digits: int) -> dict[str, float]:
+        return {
+            learner: float(f"{np.mean([cell[of] for cell in cells]):.{digits}g}")
+            for learner, cells in whole.items()
+        }
+
+    first = runs[0]
+    return {
+        "metric": first["metric"],
+        "rows": first["rows"],
+        "splits": splits,
+        "error": mean("error", 4),
+        "seconds": mean("fit_s", 3),
+    }
+
+
+def put_distributions(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take pinball loss, coverage and interval score of each learner on each table."""
+    found = distributions.means(runs)
+    rows = {run["table"]: run["rows"] for run in runs}
+    known["distributions"] = {
+        "version": _one_version(runs),
+        "tables": {
+            name: {
+                "rows": rows[name],
+                **{
+                    score: {who: float(f"{of[score]:.4g}") for who, of in learners.items()}
+                    for score in distributions.SCORES
+                },
+            }
+            for name, learners in found.items()
+        },
     }
 
 
@@ -169,12 +177,13 @@ def _curves(means: dict[tuple[Any, ...], Any]) -> list[dict[str, Any]]:
 
 
 def write_pages() -> None:
-    """Write the README's table and output, and the pictures, anew."""
+    """Write the README's table and output, the speed of trees and the pictures anew."""
     sys.path.insert(0, str(DOCS / "_ext"))
     import measured
     import pictures
 
     measured.write_readme()
+    measured.write_speed()
     pictures.draw_all()
 
 
@@ -197,11 +206,8 @@ def goals(paths: Sequence[Path], markdown: bool) -> str:
 
 
 PUT = {
-    "learning": put_learning,
-    "categories": put_categories,
     "leaderboard": put_leaderboard,
-    "error_time": put_error_time,
-    "speed": put_speed,
+    "distributions": put_distributions,
     "evidence": put_evidence,
 }
 

@@ -121,12 +121,37 @@ def test_the_zoo_runs_goes_on_and_prints_its_tables(tmp_path, capsys, monkeypatc
 
 def test_runs_of_learners_become_the_figures_of_the_pages():
     results = importlib.import_module("results")
-    known = {"tables": {"pol": {"error": {"LightGBM": 0.1}}}}
-    run = {"table": "pol", "learner": "NysBoost", "rows": 9, "device": "cpu", "processor": 2.0}
-    runs = [run | {"error": error, "covered": 0.9} for error in (0.05, 0.07)]
-    results.put_learning(known, [*runs, {"table": "times", "rows": 500, "processor": 3.21}])
-    assert known["tables"]["pol"]["error"] == {"LightGBM": 0.1, "NysBoost": 0.06}
-    assert known["tables"]["pol"]["covered"] == 0.9
+    errors = {
+        "NysBoost": {("a", 0): 1.0, ("a", 1): 3.0, ("b", 0): 0.1, ("b", 1): 0.1},
+        "LightGBM": {("a", 0): 4.0, ("a", 1): 4.0, ("b", 0): 0.2, ("b", 1): 0.2},
+        "random forest": {("a", 0): 5.0, ("a", 1): 5.0, ("b", 0): 0.3, ("b", 1): 0.3},
+        "TabM": {("a", 0): 0.5},  # one of two splits
+        "EBM": {("a", 0): 6.0, ("a", 1): 6.0},  # one of two tables
+    }
+    runs = [
+        {
+            "table": table,
+            "split": split,
+            "learner": learner,
+            "nysboost": "0.4.0",
+            "error": error,
+            "metric": "RMSE",
+            "rows": 100,
+            "test_rows": 10,
+            "fit_s": 8.0 if learner == "NysBoost" else 2.0,
+            "predict_s": 1.0,
+        }
+        for learner, cells in errors.items()
+        for (table, split), error in cells.items()
+    ]
+    known: dict[str, object] = {}
+    results.put_leaderboard(known, runs)
+    found = known["tables"]["of"]["a"]["error"]
+    assert found == {"NysBoost": 2.0, "LightGBM": 4.0, "random forest": 5.0, "EBM": 6.0}
+    assert set(known["leaderboard"]["learners"]) == {"NysBoost", "LightGBM", "random forest"}
+    assert known["speed_of_trees"]["median"] == 4
+    with pytest.raises(SystemExit, match="several versions"):
+        results.put_leaderboard(known, [*runs, runs[0] | {"nysboost": "0.3.0"}])
 
 
 def test_the_leaderboard_resumes_and_takes_a_learner_from_anywhere(tmp_path, capsys):

@@ -86,13 +86,9 @@ def write(app: Any) -> None:
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
     tables = (
-        *(measured.large_tables, measured.small_tables, measured.category_tables),
-        *(
-            measured.where_others_win,
-            measured.leaderboard,
-            measured.fit_times,
-            measured.speed_of_trees,
-        ),
+        *(measured.regression_tables, measured.class_tables, measured.where_others_win),
+        *(measured.leaderboard, measured.pairs, measured.distributions),
+        *(measured.fit_times, measured.speed_of_trees),
         *measured.EVIDENCE,
     )
     for part in (methods, kernels, commands, defaults, exit_codes, *tables):

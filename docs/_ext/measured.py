@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,10 +14,18 @@ from typing import Any
 DOCS = Path(__file__).parents[1]
 README = DOCS.parent / "README.md"
 BEGIN, END = "<!-- results: front -->", "<!-- end of results -->"
-FRONT = ("NysBoost", "LightGBM", "CatBoost", "linear model")
+OURS = "NysBoost"
+FRONT = (OURS, "LightGBM", "CatBoost", "linear model")
 """Learners of the table of the front page."""
 
-LEARNERS = ("NysBoost, GPU", "NysBoost", "LightGBM", "xRFM")
+FRONT_TABLES = ("concrete", "airfoil", "pol", "elevators", "kin40k", "protein")
+"""Tables of the front page and of the picture of error against time."""
+
+SHOWN = (OURS, "LightGBM", "CatBoost", "XGBoost", "extra trees", "xRFM", "linear model")
+"""Learners of the tables of errors."""
+
+LEAST = 1e-4
+"""Smaller errors count as this one in ratios: with 1 − AUC it is a perfect ranking."""
 
 
 def stored() -> dict[str, Any]:
@@ -32,77 +41,64 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def front() -> str:
-    """Return the table of the front page: errors of this version, one split a table."""
-    cells = stored()["error_time"]["cells"]
-    error = {(cell["table"], cell["learner"]): cell["error"] for cell in cells}
-    rows = {cell["table"]: cell["rows"] for cell in cells}
-    lines = []
-    for table, n in rows.items():
-        numbers = _numbers([error[table, who] for who in FRONT], "RMSE")
-        lines.append([table, f"{n:,}", *numbers])
-    return make_table(["table", "rows", *FRONT], lines)
+    """Return the table of the front page: mean errors on the splits of some tables."""
+    tables = stored()["tables"]["of"]
+    return _errors({name: tables[name] for name in FRONT_TABLES}, FRONT)
 
 
-def large_tables() -> str:
-    """Return errors, intervals and times on tables with many rows."""
-    return _group("large", LEARNERS)
+def regression_tables() -> str:
+    """Return the errors of learners on tables with numbers to predict."""
+    tables = stored()["tables"]["of"]
+    return _errors({n: t for n, t in tables.items() if t["metric"] == "RMSE"}, SHOWN)
 
 
-def small_tables() -> str:
-    """Return errors, intervals and times on tables with few rows."""
-    return _group("small", ("NysBoost", "LightGBM", "exact process"))
-
-
-def _group(group: str, learners: tuple[str, ...]) -> str:
-    found = {n: t for n, t in stored()["tables"].items() if t["group"] == group}
-    most = max(table["splits"] for table in found.values())
-    fewer = ", ".join(f"{n} {t['splits']}" for n, t in found.items() if t["splits"] < most)
-    caption = (
-        f"Means over {most} splits{f' ({fewer})' if fewer else ''}. “In 95 %”: test rows inside "
-        "their 95 % interval. s: seconds of processor time to fit, on two cores."
-    )
-    if splits := [table["gpu_splits"] for table in found.values() if "gpu_splits" in table]:
-        caption += f" GPU: one NVIDIA H200, up to {max(splits)} splits, s by the clock."
-    return f"{_errors(found, learners, times=True)}\n{caption}\n"
-
-
-def category_tables() -> str:
-    """Return losses on tables with categories and gaps, or nothing if there are none."""
-    found = stored().get("categories", {})
-    if not found:
-        return "No figures of this version yet: the command makes them.\n"
-    names = list(dict.fromkeys(who for table in found.values() for who in table["loss"]))
-    rows = (
-        [name, *_numbers([table["loss"].get(who) for who in names], "")]
-        for name, table in found.items()
-    )
-    splits = min(table["splits"] for table in found.values())
-    return f"{make_table(['table', *names], rows)}\nMeans over {splits} splits or more.\n"
+def class_tables() -> str:
+    """Return the errors of learners on tables with classes to predict."""
+    tables = stored()["tables"]["of"]
+    return _errors({n: t for n, t in tables.items() if t["metric"] != "RMSE"}, SHOWN)
 
 
 def leaderboard() -> str:
-    """Return Elo, rank and error of each learner over all tables."""
+    """Return Elo, rank, error and time of each learner over all tables."""
     found = stored()["leaderboard"]
-    head = ["learner", "Elo (95 %)", "mean rank", "normalised error"]
+    head = ["learner", "Elo (95 %)", "mean rank", "normalised error", "s for 1,000 rows"]
     rows = []
-    for name, (elo, low, high, rank, error, *_) in found["learners"].items():
+    for name, (elo, low, high, rank, error, fit, _) in found["learners"].items():
         cells = [f"{elo:.0f} ({low:.0f} – {high:.0f})", f"{rank:.2f}", f"{error:.2f}"]
-        rows.append([name, *cells])
-    least, most = found["splits"]
-    caption = f"{found['tables']} tables, {least} to {most} splits of each."
-    return f"{make_table(head, rows)}\n{caption}\n"
+        rows.append([name, *cells, f"{fit:.2g}"])
+    return f"{make_table(head, rows)}\n{found['tables']} tables with up to 20,000 training rows.\n"
+
+
+def pairs() -> str:
+    """Return how NysBoost compares with each other learner, on the tables that both have."""
+    tables = stored()["tables"]["of"].values()
+    others = dict.fromkeys(who for table in tables for who in table["error"] if who != OURS)
+    lines = []
+    for other in others:
+        both = [t for t in tables if other in t["error"] and OURS in t["error"]]
+        ratios = [_ratio(table["error"], other) for table in both]
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        won = sum(table["error"][OURS] < table["error"][other] for table in both)
+        most = max(table["rows"] for table in both)
+        lines.append((mean, [other, str(len(both)), f"{most:,}", str(won), f"{mean:.2f}"]))
+    head = ["other learner", "tables", "most rows", "NysBoost better", "error of NysBoost / other"]
+    return make_table(head, [cells for _, cells in sorted(lines, reverse=True)])
+
+
+def _ratio(error: dict[str, float], other: str) -> float:
+    """Return our error over that of another learner."""
+    return max(error[OURS], LEAST) / max(error[other], LEAST)
 
 
 def where_others_win() -> str:
     """Return the tables on which another learner has the smaller error, as a list."""
-    known, lines = stored(), []
-    tables = [(name, table["error"], table["what"]) for name, table in known["tables"].items()]
-    tables += [(name, table["loss"], "") for name, table in known.get("categories", {}).items()]
-    for name, errors, what in tables:
-        least = min(errors, key=errors.get)
-        both = [_number(errors[who], what) for who in (least, "NysBoost")]
-        if not least.startswith("NysBoost") and both[0] != both[1]:
-            lines.append(f"- **{name}**: {least} has {both[0]}, NysBoost {both[1]}.")
+    lines = []
+    for name, table in stored()["tables"]["of"].items():
+        errors = table["error"]
+        least = min(errors, key=errors.__getitem__)
+        theirs, ours = _number(errors[least]), _number(errors[OURS])
+        if theirs != ours:
+            lines.append(f"- **{name}**: {least} has {theirs}, NysBoost {ours}.")
     return "\n".join(lines or ["- On none of these tables."]) + "\n"
 
 
@@ -123,10 +119,38 @@ def speed_of_trees() -> str:
     return (
         f"LightGBM fits {found['median']} times as fast as NysBoost, the median of "
         f"{found['tables']} tables; the ratio is between {found['smallest']:g} and "
-        f"{found['largest']}. Version {found['version']}, one core:\n"
-        "`python benchmarks/leaderboard.py --data-dir DATA --splits 1 --max-rows 6000 --runs "
-        "out/speed.jsonl --only NysBoost LightGBM`,\nand the six tables of "
-        "[error against time](evidence.md).\n"
+        f"{found['largest']}. Both have one core.\n"
+    )
+
+
+def distributions() -> str:
+    """Return pinball loss and coverage of the learners, by table."""
+    tables = stored()["distributions"]["tables"]
+    learners = list(next(iter(tables.values()))["pinball"])
+    head = ["table", "rows", *(f"pinball, {who}" for who in learners)]
+    head += [f"inside, {who}" for who in learners]
+    rows = []
+    for name, table in tables.items():
+        pinball = _numbers([table["pinball"][who] for who in learners])
+        inside = [f"{100 * table['inside'][who]:.1f}\u00a0%" for who in learners]
+        rows.append([name, f"{table['rows']:,}", *pinball, *inside])
+    return make_table(head, rows)
+
+
+def evidence_distributions() -> str:
+    """Return what the comparison of predictive distributions shows."""
+    tables = stored()["distributions"]["tables"]
+    ratios = []
+    for table in tables.values():
+        trees = [loss for who, loss in table["pinball"].items() if who != OURS]
+        ratios.append(table["pinball"][OURS] / min(trees))
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    inside = [100 * table["inside"][OURS] for table in tables.values()]
+    return (
+        f"The pinball loss of NysBoost is {mean:.2f} times that of the better of LightGBM and "
+        f"CatBoost, the geometric mean of {len(ratios)} tables, and between {min(ratios):.2f} and "
+        f"{max(ratios):.2f} times. Its 90 % intervals contain {min(inside):.1f} to "
+        f"{max(inside):.1f} % of the test rows of a table.\n"
     )
 
 
@@ -161,15 +185,10 @@ def evidence_boosting() -> str:
 
 def evidence_error_time() -> str:
     """Return what the picture of errors against time shows."""
-    cells = stored()["error_time"]["cells"]
-    error = {(cell["table"], cell["learner"]): cell["error"] for cell in cells}
-    tables = dict.fromkeys(cell["table"] for cell in cells)
-    trees = ("LightGBM", "CatBoost")
-    ratios = [min(error[t, who] for who in trees) / error[t, "NysBoost"] for t in tables]
-    best = sum(
-        error[t, "NysBoost"] == min(v for (name, _), v in error.items() if name == t)
-        for t in tables
-    )
+    tables = stored()["tables"]["of"]
+    errors = [tables[name]["error"] for name in FRONT_TABLES]
+    ratios = [min(e["LightGBM"], e["CatBoost"]) / e[OURS] for e in errors]
+    best = sum(error[OURS] == min(error.values()) for error in errors)
     return (
         f"NysBoost has the smallest error on {best} of {len(ratios)} tables: the better of "
         f"LightGBM and CatBoost has {min(ratios):.2f} to {max(ratios):.1f} times its error, but "
@@ -209,42 +228,29 @@ def evidence_scale() -> str:
 
 
 EVIDENCE = (
-    evidence_matrix, evidence_boosting, evidence_error_time, evidence_intervals, evidence_scale,
-)  # fmt: skip
+    *(evidence_matrix, evidence_boosting, evidence_error_time, evidence_intervals),
+    *(evidence_distributions, evidence_scale),
+)
 
 
-def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = False) -> str:
-    learners = tuple(who for who in learners if any(who in t["error"] for t in tables.values()))
-    head = ["table", "rows", *learners]
-    clocks = [
-        name for name in ("gpu_seconds", "seconds") if any(name in t for t in tables.values())
-    ]
-    if times:
-        head += ["in 95 %", *("s, GPU" if name == "gpu_seconds" else "s" for name in clocks)]
+def _errors(tables: dict[str, Any], learners: tuple[str, ...]) -> str:
+    """Return the errors of learners, one table a line, and the metric where it is not the RMSE."""
     rows = []
     for name, table in tables.items():
-        cells = [f"{name}, {table['what']}", f"{table['rows']:,}"]
+        title = name if table["metric"] == "RMSE" else f"{name}, {table['metric']}"
         errors = [table["error"].get(learner) for learner in learners]
-        same_splits = "gpu_splits" not in table
-        cells += _numbers(errors, table["what"], in_bold=same_splits)
-        if times:
-            covered = table.get("covered")
-            cells.append("–" if covered is None else f"{100 * covered:.1f}\u00a0%")
-            cells += [f"{table[name]:.0f}" if name in table else "–" for name in clocks]
-        rows.append(cells)
-    return make_table(head, rows)
+        rows.append([title, f"{table['rows']:,}", *_numbers(errors)])
+    return make_table(["table", "rows", *learners], rows)
 
 
-def _numbers(errors: list[float | None], what: str, in_bold: bool = True) -> list[str]:
-    """Return errors as cells of a table, all that read as the smallest in bold, if they compare."""
-    best = _number(min(error for error in errors if error is not None), what)
-    cells = ["–" if error is None else _number(error, what) for error in errors]
-    return [f"**{cell}**" if in_bold and cell == best else cell for cell in cells]
+def _numbers(errors: list[float | None]) -> list[str]:
+    """Return errors as cells of a table, all that read as the smallest in bold."""
+    best = _number(min(error for error in errors if error is not None))
+    cells = ["–" if error is None else _number(error) for error in errors]
+    return [f"**{cell}**" if cell == best else cell for cell in cells]
 
 
-def _number(error: float, what: str) -> str:
-    if what == "wrong labels":
-        return f"{100 * error:.2g} %"
+def _number(error: float) -> str:
     return f"{error:.3g}" if error < 1000 else f"{error:,.0f}"
 
 
@@ -263,6 +269,19 @@ def run_example(code: str) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(code, "README.md", "exec"), {"__name__": "example"})
     return printed.getvalue()
+
+
+SPEED = re.compile(r"\d+(\s+times\s+as\s+fast\s+\(the\s+median\s+of) \d+ tables")
+
+
+def write_speed() -> None:
+    """Write how many times as fast LightGBM fits wherever a page states it."""
+    found = stored()["speed_of_trees"]
+    stated = rf"{found['median']}\1 {found['tables']} tables"
+    for path in (README, *DOCS.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if SPEED.search(text):
+            path.write_text(SPEED.sub(stated, text), encoding="utf-8")
 
 
 def write_readme() -> None:

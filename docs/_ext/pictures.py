@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from measured import stored
+from measured import FRONT_TABLES, stored
 from sklearn.datasets import make_moons
 
 import nysboost as nb
@@ -164,24 +164,23 @@ def draw_boosting_error() -> None:
 
 def draw_error_time() -> None:
     """Draw error against the time to fit, a panel for each table."""
-    found = stored()["error_time"]
-    names = [cell["table"] for cell in found["cells"] if cell["learner"] == "NysBoost"]
-    down = -(-len(names) // 2)
+    found = stored()["tables"]["of"]
+    down = -(-len(FRONT_TABLES) // 2)
     figure, panels = new_figure(5.8, 2.3 * down + 1, down, 2)
-    for axes in panels.flat[len(names) :]:
-        axes.remove()
-    for axes, name in zip(panels.flat, names, strict=False):
-        cells = [cell for cell in found["cells"] if cell["table"] == name]
-        least = min(cell["error"] for cell in cells)
-        for cell in cells:
-            colour, marker = LOOKS[cell["learner"]]
-            size = 110 if cell["learner"] == "NysBoost" else 55
+    for axes, name in zip(panels.flat, FRONT_TABLES, strict=True):
+        table = found[name]
+        drawn = [who for who in LOOKS if who in table["error"]]
+        least = min(table["error"][who] for who in drawn)
+        for who in drawn:
+            colour, marker = LOOKS[who]
+            seconds = max(table["seconds"][who], 0.01)
+            size = 110 if who == "NysBoost" else 55
             axes.scatter(
-                max(cell["seconds"], 0.01), cell["error"] / least, s=size, color=colour,
+                seconds, table["error"][who] / least, s=size, color=colour,
                 marker=marker, edgecolor="white", zorder=3,
             )  # fmt: skip
         axes.set(xscale="log", yscale="log", xlim=(0.005, 300), ylim=(0.88, None))
-        axes.set_title(f"{name}, {cells[0]['rows']:,} rows")
+        axes.set_title(f"{name}, {table['rows']:,} rows")
         most = axes.get_ylim()[1]
         put_plain_ticks(axes, "y", (1, 2, 5, 10, 20) if most > 5 else (1, 1.2, 1.5, 2, 3))
         put_plain_ticks(axes, "x", (0.01, 0.1, 1, 10, 100))

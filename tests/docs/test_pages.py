@@ -136,7 +136,7 @@ def test_all_pages_state_the_same_speed_of_trees():
 def test_the_page_of_evidence_and_its_figures_are_of_this_version():
     stored = measured.stored()
     assert f"version {nb.__version__}" in text_of("evidence.md")
-    for part in ("evidence", "error_time", "speed_of_trees"):
+    for part in ("evidence", "tables", "leaderboard", "distributions", "speed_of_trees"):
         assert stored[part]["version"] == nb.__version__, part
     for sentence in measured.EVIDENCE:
         assert f"generated/{sentence.__name__}.md" in text_of("evidence.md")
