@@ -217,6 +217,9 @@ SINGLE: dict[str, Any] = {
     "local=True out of an array of settings": (
         lambda: regressor(local=np.array([True])[0]).fit(X, Y).n_local_rows_,
         lambda rows: rows == regressor(local=True).fit(X, Y).n_local_rows_),
+    "more sparse columns than memory holds as an array": (
+        lambda: regressor(max_memory="10MB").fit(csr_matrix((60, 30_000)), Y),
+        "takes about 14.4 MB for 30000 columns, but max_memory is 10.0 MB"),
     "sample_weight: one number": (
         lambda: regressor().fit(X, Y, sample_weight=3.0).predict(X[:9]),
         lambda found: close_to(fitted("regressor").predict(X[:9]))(found)),

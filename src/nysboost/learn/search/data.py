@@ -18,6 +18,7 @@ from nysboost.learn.search.loss import TrainingRows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.checks import Budget
+from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.tree import Tree
 from nysboost.rows.rows import ArrayRows, Rows
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
@@ -90,6 +91,7 @@ class Data:
 
         # few rows are sorted, so that their order does not matter
         if uses_folds(rows.n):
+            _refuse_too_wide(rows, rows.n, budget)
             X = arrays.in_float64(arrays.dense(rows.take(slice(None))))
             table = SmallTable(X, Y, weights, groups)
             if cv is None:
@@ -107,6 +109,7 @@ class Data:
             chosen = chosen.without(weights <= 0)
 
         # a table on disk is read in rising order
+        _refuse_too_wide(rows, len(chosen.order), budget)
         stored = arrays.dense(rows.take(np.sort(chosen.order)))
         rank = np.argsort(np.argsort(chosen.order))
         X = arrays.in_float64(arrays.take(stored, rank))
@@ -271,6 +274,18 @@ def _check_cv(cv: str | None, groups: Indices | None) -> None:
         raise ValueError(f'cv must be None or "time", but {cv!r} was given.')
     if cv is not None and groups is not None:
         raise ValueError('Held-out rows are chosen by groups or by cv="time", not by both.')
+
+
+def _refuse_too_wide(rows: Rows, count: int, budget: Budget) -> None:
+    """Raise if `count` sparse rows take more memory as an array than there is."""
+    needed = 8 * count * rows.n_features
+    if arrays.is_sparse(rows.template) and needed > budget.bytes:
+        raise ValueError(
+            f"Landmarks are trained on {count} of the rows as an array, which takes about "
+            f"{format_bytes(needed)} for {rows.n_features} columns, but max_memory is "
+            f"{format_bytes(budget.bytes)}: allow more memory, or take fewer columns, with "
+            "sklearn.decomposition.TruncatedSVD for example."
+        )
 
 
 def _rows_that_fit(n_features: int, budget: Budget) -> int:
