@@ -97,7 +97,7 @@ def orders(n=200):
     return pd.DataFrame({"order": numbers, "size": rng.normal(size=n), "count": rng.poisson(9, n)})
 
 
-@pytest.mark.filterwarnings("ignore:Column 'order' has a whole number")
+@pytest.mark.filterwarnings("ignore:Column 'order' has a different")
 def test_numbers_of_rows_are_left_out_unless_asked_for():
     frame = orders()
     with pytest.warns(UserWarning, match="'order' has a different whole number in each row"):
@@ -116,7 +116,7 @@ def test_numbers_of_rows_are_left_out_unless_asked_for():
     assert Schema.of(frame[["order"]], ids="drop").columns[0].used
 
 
-@pytest.mark.filterwarnings("ignore:Column 'order_id' has a whole number")
+@pytest.mark.filterwarnings("ignore:Column 'order_id' has a different")
 def test_numbers_that_a_name_calls_ids_may_be_far_apart():
     rng = np.random.default_rng(0)
     numbers = rng.permutation(10**7)[:200]
@@ -236,3 +236,16 @@ def test_dates_with_the_year_first_are_dates(form):
         Codes.of(schema)(written)[:, 0],
         Codes.of(schema)(pd.DataFrame({"day": expected}))[:, 0],
     )
+
+
+@pytest.mark.parametrize("mark", ["-", "?", "missing"])
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M", "%d.%m.%Y", "%H:%M"])
+def test_marks_of_gaps_between_dates_are_gaps(form, mark):
+    days = pd.date_range("2020-01-15 01:20", periods=40, freq="27h")
+    written = pd.DataFrame({"day": [mark, *(day.strftime(form) for day in days)]})
+    with pytest.warns(UserWarning, match=r"1 times .*read as missing values"):
+        column = Schema.of(written).columns[0]
+    assert column.kind == ("duration" if form == "%H:%M" else "date")
+    assert column.gaps == 1
+    codes = Codes.of(Schema.of(written.replace(mark, None)))
+    np.testing.assert_array_equal(codes(written), codes(written.replace(mark, None)))

@@ -15,7 +15,7 @@ PROGRAM_MARKS = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat")
 NUMBER_MARKS = (
     *PROGRAM_MARKS, "?", "-", "--", ".", "none", "missing", "#div/0!", "#value!", "#ref!", "#num!",
 )  # fmt: skip
-"""Further marks that people write in columns of numbers."""
+"""Marks with those that people write in columns of numbers, dates and durations."""
 
 LONGEST_MARK = 8
 

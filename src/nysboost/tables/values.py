@@ -93,11 +93,14 @@ READINGS = {"number": as_number, "date": as_seconds, "duration": as_span, "boole
 def numbers_as(kind: str, values: Sequence[object], form: str = "") -> tuple[Floats, Booleans]:
     """Return values of a kind as numbers, NaN if missing, and a mask of values of another kind."""
     read = READINGS[kind]
+    is_mark = is_program_mark
+    if kind in ("date", "duration"):
+        is_mark = is_number_mark
     found: list[float | None] = []
     for value in values:
         if form and isinstance(value, str):
             value = in_usual_form(value, form)
-        if is_program_mark(value):
+        if is_mark(value):
             found.append(np.nan)
         else:
             found.append(read(value))
@@ -205,7 +208,7 @@ def kind_of(values: Sequence[object], counts: Indices) -> tuple[str, str, Floats
     # take the first kind that fits all values; one value rules out most kinds
     form = find_unit(values)
     if not form:
-        form = find_order([value for value in there if not is_program_mark(value)])
+        form = find_order(there)
     for kind in READINGS:
         _, first_is_wrong = numbers_as(kind, there[:1], form)
         if first_is_wrong.any():
