@@ -436,4 +436,4 @@ def test_labels_of_a_libsvm_file_are_known(command, folder):
     (folder / "t.libsvm").write_text("1 1:2\n2 1:3\n")
     status, _, err = command("fit", "t.libsvm", "--target", "y", "--out", "m")
     assert status == 2
-    assert "Known are 0, label." in err
+    assert "Choose one of 0, label." in err
