@@ -92,6 +92,15 @@ def _published_split(path: Path, split: int) -> Split:
     return _cut(X, (y - seen.mean()) / seen.std(), test)
 
 
+def unit(name: str, split: int, options: argparse.Namespace) -> float:
+    """Return the standard deviation of the training targets of a published split, or 1."""
+    if options.data == "synthetic" or name in TRAINING:
+        return 1.0
+    stored = np.load(options.data_dir / "uci" / f"{name}.npz")
+    y = stored["y"].astype(np.float64).ravel()
+    return float(y[~stored["test_mask"][:, split]].std())
+
+
 def _cut(X: np.ndarray, y: np.ndarray, test: np.ndarray) -> Split:
     return X[~test], y[~test], X[test], y[test]
 
@@ -187,6 +196,7 @@ def one_run(table: str, split: int, learner: str, options: argparse.Namespace) -
         "split": split,
         "learner": learner,
         "rows": len(X),
+        "unit": unit(table, split, options),
         "device": _name(options.device),
         "version": nb.__version__,
         "seconds": time.perf_counter() - start,

@@ -3,6 +3,7 @@
     python benchmarks/results.py leaderboard out/leaderboard.jsonl      errors, ranks and times
     python benchmarks/results.py distributions out/distributions.jsonl  quantiles and intervals
     python benchmarks/results.py evidence out/evidence.jsonl            the other figures
+    python benchmarks/results.py gpu out/learning.jsonl                 runs of learning.py on a GPU
     python benchmarks/results.py pages                                  README and pictures alone
     python benchmarks/results.py goals out/*.json                       which goals were met
 
@@ -104,6 +105,23 @@ def _table(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "error": mean("error", 4),
         "seconds": mean("fit_s", 3),
     }
+
+
+def put_gpu(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take errors, in the units of y, and seconds on a GPU, of tables with the same splits."""
+    runs = [run for run in runs if run.get("device", "cpu") != "cpu"]
+    tables = {}
+    for name, about in known["tables"]["of"].items():
+        if about["metric"] != "RMSE":
+            continue
+        mine = [run for run in runs if run["table"] == name and run["split"] < about["splits"]]
+        if len(mine) == about["splits"]:
+            errors = [run["error"] * run["unit"] for run in mine]
+            seconds = np.mean([run["seconds"] for run in mine])
+            error = float(f"{np.mean(errors):.4g}")
+            tables[name] = {"error": error, "seconds": round(float(seconds), 1)}
+    first = runs[0]
+    known["gpu"] = {"version": first["version"], "device": first["device"], "tables": tables}
 
 
 def put_distributions(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
@@ -208,6 +226,7 @@ def goals(paths: Sequence[Path], markdown: bool) -> str:
 PUT = {
     "leaderboard": put_leaderboard,
     "distributions": put_distributions,
+    "gpu": put_gpu,
     "evidence": put_evidence,
 }
 

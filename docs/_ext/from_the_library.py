@@ -87,6 +87,7 @@ def write(app: Any) -> None:
     folder.mkdir(exist_ok=True)
     tables = (
         *(measured.regression_tables, measured.class_tables, measured.where_others_win),
+        measured.gpu_tables,
         *(measured.leaderboard, measured.pairs, measured.distributions),
         *(measured.fit_times, measured.speed_of_trees),
         *measured.EVIDENCE,

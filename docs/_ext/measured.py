@@ -69,6 +69,22 @@ def leaderboard() -> str:
     return f"{make_table(head, rows)}\n{found['tables']} tables with up to 20,000 training rows.\n"
 
 
+def gpu_tables() -> str:
+    """Return errors and times on a GPU, beside those on a processor."""
+    found = stored()
+    learners = (OURS, "LightGBM", "CatBoost")
+    rows = []
+    for name, on_gpu in found["gpu"]["tables"].items():
+        table = found["tables"]["of"][name]
+        errors = _numbers([on_gpu["error"], *(table["error"][who] for who in learners)])
+        seconds = [on_gpu["seconds"], table["seconds"][OURS]]
+        rows.append([name, f"{table['rows']:,}", *errors, *(f"{s:.0f}" for s in seconds)])
+    head = ["table", "rows", "NysBoost, GPU", *learners, "s, GPU", "s, NysBoost"]
+    device = found["gpu"]["device"]
+    caption = f"GPU: one {device}, seconds by the clock. The other times are processor times."
+    return f"{make_table(head, rows)}\n{caption}\n"
+
+
 def pairs() -> str:
     """Return how NysBoost compares with each other learner, on the tables that both have."""
     tables = stored()["tables"]["of"].values()
