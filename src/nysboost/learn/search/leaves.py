@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,26 +71,30 @@ class LeafRows(NamedTuple):
         """Return the parts of a table with columns V, R and ω."""
         V = table[:, :q]
         R = table[:, q:-1]
-        return cls(V, R, table[:, -1])
+        counts = table[:, -1]
+        return cls(V, R, counts)
 
     def and_more(self, table: Array) -> LeafRows:
         """Return these rows followed by those of a table."""
         xp = namespace(table)
         new = LeafRows.of_table(table, int(self.V.shape[1]))
         V = xp.astype(new.V, self.V.dtype)
-        return LeafRows(
-            xp.concat([self.V, V]),
-            xp.concat([self.R, new.R]),
-            xp.concat([self.counts, new.counts]),
-        )
+
+        all_V = xp.concat([self.V, V])
+        all_R = xp.concat([self.R, new.R])
+        all_counts = xp.concat([self.counts, new.counts])
+        return LeafRows(all_V, all_R, all_counts)
 
     def kernel_matrix(self, kernel: Radial) -> Array:
         """Return k(V, V), shape (n, n), in float64."""
         V = arrays.in_float64(self.V)
 
         def block(rows: Indices, columns: Indices) -> Array:
-            some = V[rows[0] : rows[-1] + 1, :]
-            return kernel(some, V[: len(columns), :])
+            start = rows[0]
+            stop = rows[-1] + 1
+            some = V[start:stop, :]
+            others = V[: len(columns), :]
+            return kernel(some, others)
 
         return symmetric(block, V.shape[0])
 
@@ -105,7 +108,8 @@ class LeafRows(NamedTuple):
 
         # LAPACK says whether the factorisation failed
         if isinstance(K, np.ndarray):
-            _, found, failed = lapack.dposv(K.T, self.R, lower=True, overwrite_a=True)
+            solution = lapack.dposv(K.T, self.R, lower=True, overwrite_a=True)
+            _, found, failed = solution
             if failed:
                 return np.zeros_like(self.R)
             return np.asarray(found)
@@ -154,22 +158,19 @@ class Leaves:
         units of the kernel's bandwidth.
         """
         xp = namespace(U)
-        rounded = xp.astype(xp.astype(U, xp.float32), xp.float64)
+        single = xp.astype(U, xp.float32)
+        rounded = xp.astype(single, xp.float64)
         moved = float(xp.max(xp.abs(rounded - U)))
         dtype = xp.float64
         if moved <= ROUNDED * error:
             dtype = xp.float32
 
-        return cls(
-            kernel,
-            tree,
-            starts=np.zeros(tree.n_leaves + 1, dtype=np.intp),
-            V=xp.astype(U[:0, :], dtype),
-            R=arrays.empty((0, t), U),
-            counts=U[:0, 0],
-            w=arrays.empty((0, t), U),
-            rho=rho,
-        )
+        # no row is in any leaf yet
+        starts = np.zeros(tree.n_leaves + 1, dtype=np.intp)
+        V = xp.astype(U[:0, :], dtype)
+        counts = U[:0, 0]
+        nothing = arrays.empty((0, t), U)
+        return cls(kernel, tree, starts, V, nothing, counts, nothing, rho)
 
     def __call__(self, U: Array, budget: Budget | None = None) -> Array:
         """Return k(u, V) w in the leaf of each mapped row u, shape (n, t)."""
@@ -227,7 +228,8 @@ class Leaves:
         if found is None:
             if len(kept) >= PREPARED:
                 kept.clear()
-            found = self.of_mapped.against(arrays.in_float64(self.V[leaf, :]))
+            V = arrays.in_float64(self.V[leaf, :])
+            found = self.of_mapped.against(V)
             kept[leaf.start] = found
         return found
 
@@ -236,26 +238,36 @@ class Leaves:
         """Prepared kernels of some leaves, by the first row of the leaf."""
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_prepared"}
+    def __getstate__(self) -> dict[str, object]:
+        state = dict(self.__dict__)
+        state.pop("_prepared", None)
+        return state
 
     def _visits(self, leaf: Indices) -> Iterator[Visit]:
         """Yield rows that belong to one leaf, in blocks, and the slice of that leaf."""
-        # rows sorted by leaf
-        order = np.argsort(leaf, kind="stable")
-        cuts = np.flatnonzero(np.diff(leaf[order])) + 1
-        if len(order) == 0:
+        if len(leaf) == 0:
             return
 
+        # rows sorted by leaf, and cut where the leaf changes
+        order = np.argsort(leaf, kind="stable")
+        steps = np.diff(leaf[order])
+        cuts = np.flatnonzero(steps) + 1
+
         for together in np.split(order, cuts):
-            first = leaf[together[0]]
-            start, stop = self.starts[first : first + 2].tolist()
-            if start == stop:
+            of_leaf = self._rows_of(leaf[together[0]])
+            n_leaf = of_leaf.stop - of_leaf.start
+            if n_leaf == 0:
                 continue
-            of_leaf = slice(start, stop)
-            size = max(64, block_bytes(self.V) // (8 * (stop - start)))
+
+            # as many rows as their kernel values of the leaf fit in a block
+            size = max(64, block_bytes(self.V) // (8 * n_leaf))
             for part in slices(0, len(together), size):
                 yield Visit(together[part], of_leaf)
+
+    def _rows_of(self, j: int) -> slice:
+        """Return the slice of the rows of leaf j."""
+        start, stop = self.starts[j : j + 2].tolist()
+        return slice(start, stop)
 
     def add_rows(self, rows: Rows, task: Task, *aligned: Array) -> Leaves:
         """Return the leaves with added rows; leaves with new rows are solved again.
@@ -263,18 +275,22 @@ class Leaves:
         The task comes from `LeafTask.over`, and returns the leaf and the data of each row.
         """
         before = []
-        for start, stop in pairwise(self.starts.tolist()):
-            at = slice(start, stop)
-            before.append(LeafRows(self.V[at, :], self.R[at, :], self.counts[at], self.w[at, :]))
+        for j in range(self.tree.n_leaves):
+            at = self._rows_of(j)
+            V = self.V[at, :]
+            leaf = LeafRows(V, self.R[at, :], self.counts[at], self.w[at, :])
+            before.append(leaf)
 
         # each leaf is solved where its rows meet
         join = partial(_join_leaf, self.of_mapped, self.rho)
         joined = rows.group(task, join, before, *aligned)
         after = [new or old for old, new in zip(before, joined, strict=True)]
 
+        # the leaves one after the other
         sizes = [len(leaf.counts) for leaf in after]
-        V, R, counts, w = map(namespace(self.R).concat, zip(*after, strict=True))
         starts = np.cumsum([0, *sizes])
+        columns = zip(*after, strict=True)
+        V, R, counts, w = map(namespace(self.R).concat, columns)
         return replace(self, starts=starts, V=V, R=R, counts=counts, w=w)
 
 
@@ -289,7 +305,8 @@ def _join_leaf(kernel: Radial, rho: float, before: LeafRows, table: Array) -> Le
     """Return a leaf with the rows of a table added, solved."""
     joined = before.and_more(table)
     K = joined.kernel_matrix(kernel)
-    return joined._replace(w=joined.coefficients(K, rho))
+    w = joined.coefficients(K, rho)
+    return joined._replace(w=w)
 
 
 def predict_leaf(kernel: Radial, rhos: Floats, H: Array, table: Array) -> Floats:
@@ -298,7 +315,7 @@ def predict_leaf(kernel: Radial, rhos: Floats, H: Array, table: Array) -> Floats
     K = rows.kernel_matrix(kernel)
     C = kernel(H, rows.V)
 
-    # the last ρ may overwrite K
+    # each ρ overwrites its K: a copy, or the matrix itself for the last
     *others, last = rhos.tolist()
     coefficients = [rows.coefficients(K + 0.0, rho) for rho in others]
     coefficients.append(rows.coefficients(K, last))
@@ -329,22 +346,35 @@ def nearest_variance(
     near = _nearest(C, k, int(seen))
     c = xp.take_along_axis(C, arrays.place(near, C), axis=1)
 
-    # K: those among the nearest rows, whose distances are rounded less as seen from the first
+    # K: kernel values among these rows
     flat = near.ravel()
-    W = xp.reshape(arrays.take(V, flat), (*near.shape, V.shape[1]))
+    some = arrays.take(V, flat)
+    K = _kernel_in_groups(kernel, xp.reshape(some, (*near.shape, V.shape[1])))
+
+    # ρ diag(1/ω)
+    times = xp.reshape(arrays.take(counts, flat), near.shape)
+    noise = max(rho, LEAST) / times
+    ridge = noise[:, :, None] * arrays.identity(k, H)
+
+    # 1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ
+    solved = xp.linalg.solve(K + ridge, c[:, :, None])
+    known = xp.sum(c * solved[:, :, 0], axis=1)
+    return xp.clip(1.0 + rho - known, min=rho)
+
+
+def _kernel_in_groups(kernel: Radial, W: Array) -> Array:
+    """Return the kernel values (h, k, k) among the k rows of each of h groups W (h, k, q)."""
+    xp = namespace(W)
+
+    # ‖v − w‖² = ‖v‖² + ‖w‖² − 2vᵀw, rounded less as seen from the first row
     W = W - W[:, :1, :]
     norms = xp.sum(W * W, axis=2)
     products = W @ xp.matrix_transpose(W)
-    squared = norms[:, :, None] + norms[:, None, :] - 2 * products
-    K, _ = kernel.profile(xp.clip(squared, min=0.0))
+    sums = norms[:, :, None] + norms[:, None, :]
+    squared = xp.clip(sums - 2 * products, min=0.0)
 
-    # 1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ
-    times = xp.reshape(arrays.take(counts, flat), near.shape)
-    noise = max(rho, LEAST) / times
-    ridged = K + noise[:, :, None] * arrays.identity(k, W)
-    solved = xp.linalg.solve(ridged, c[:, :, None])
-    known = xp.sum(c * solved[:, :, 0], axis=1)
-    return xp.clip(1.0 + rho - known, min=rho)
+    K, _ = kernel.profile(squared)
+    return K
 
 
 def _nearest(C: Array, k: int, skipped: int) -> Indices:
@@ -353,9 +383,12 @@ def _nearest(C: Array, k: int, skipped: int) -> Indices:
     if hasattr(xp, "topk"):  # PyTorch, which has no argpartition
         _, largest = xp.topk(C, k + skipped)
         return arrays.to_host(largest[:, skipped:])
-    stop = C.shape[1] - skipped
+
+    # the largest entry is last, and the k + skipped largest ones are behind `start`
+    n = C.shape[1]
+    stop = n - skipped
     start = stop - k
-    order = xp.argpartition(C, [start, C.shape[1] - 1], axis=1)
+    order = xp.argpartition(C, [start, n - 1], axis=1)
     return arrays.to_host(order[:, start:stop])
 
 
@@ -381,11 +414,15 @@ def narrow(kernel: Radial, X: Array) -> Radial:
     These are the leading principal components of mapped rows. Codes give hundreds of coordinates,
     but the metric has shrunk most of them to nearly zero.
     """
-    U = arrays.to_host(map_block(kernel, X[:PRINCIPAL_ROWS, :]))
+    some = X[:PRINCIPAL_ROWS, :]
+    U = arrays.to_host(map_block(kernel, some))
     metric = kernel.metric
     if U.shape[1] <= LEAF_WIDTH or metric is None:
         return kernel
-    _, V = np.linalg.eigh(np.cov(U, rowvar=False))
+
+    # eigenvectors of the largest eigenvalues, which come last
+    covariance = np.cov(U, rowvar=False)
+    _, V = np.linalg.eigh(covariance)
     leading = V[:, -LEAF_WIDTH:]
 
     # the map x ↦ xA, and then onto these components
@@ -393,7 +430,7 @@ def narrow(kernel: Radial, X: Array) -> Radial:
     if A.ndim == 2:
         A = A @ leading
     else:
-        A = np.ones(len(leading))[:, None] * A.reshape(-1, 1) * leading
+        A = A.reshape(-1, 1) * leading
     return kernel.with_metric(Metric(A, metric.warp))
 
 
@@ -412,12 +449,18 @@ class LeafTask:
     asked: NDArray[np.bool_] | None = None
 
     def over(
-        self, rows: Rows, Y: Array, weights: Array | None = None
+        self,
+        rows: Rows,
+        Y: Array,
+        weights: Array | None = None,
     ) -> tuple[Task, *tuple[Array, ...]]:
         """Return the task that groups rows by leaf, and the tables that come with the rows."""
-        width = rows.n_features + self.tree.directions.shape[1] + Y.shape[1]
+        # blocks of X, U and R that fit in an eighth of the memory
+        n_mapped = self.tree.directions.shape[1]
+        width = rows.n_features + n_mapped + Y.shape[1]
         room = min(SCAN_BYTES, self.budget.bytes // 8)
         block = max(1, room // (8 * width))
+
         task = BlockTask("leaves", LeafTask.__call__, self, block)
         if weights is None:
             return task, Y
@@ -477,7 +520,10 @@ def rows_per_leaf(local: bool | int | str, rows: Rows, width: int, budget: Budge
             f"Leaves hold all {rows.n} rows, which takes about {format_bytes(needed)}, but "
             f"max_memory is {format_bytes(budget.bytes)}: raise it, or choose local=False."
         )
+
+    # the user's number of rows, or ours
     most = LEAF_ROWS[accelerated]
     if not isinstance(local, bool | str):
         most = int(local)
-    return max(1, min(most, int((room / matrices) ** 0.5)))
+    fitting = int((room / matrices) ** 0.5)
+    return max(1, min(most, fitting))

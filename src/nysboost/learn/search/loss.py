@@ -111,46 +111,53 @@ def target_loss(
     `trace` is τ, and each row counts `copies` times, as those of a batch do. If rounding makes a
     factorisation fail, the loss is infinite and has no gradient.
     """
-    xp = namespace(rows.X)
-    U, A, log_gamma = point
-    n = copies * rows.total_weight()
-
-    # C = k(XA, U), S = CᵀC, b = CᵀY
+    U = point.U
     C = CrossKernel(kernel, rows, point)
-    S, b = C.moments()
-    total = xp.sum(rows.weighted(rows.Y) * rows.Y)
-    sums = Sums(copies * S, copies * b, copies * total, n)
+    W = LandmarkKernel.of(kernel, U)
 
-    # W = k(U, U), with ones and a jitter on the diagonal
-    W, W_slope = kernel.profile(_squared_distances(U, U))
-    eye = identity(U.shape[0], U)
-    off_diagonal = 1 - eye
-    W = W * off_diagonal + eye * (1 + JITTER)
-
+    # L from the sums S = CᵀC, b = CᵀY and YᵀY
+    sums = C.sums().times(copies)
     with threads_for(U.shape[0]):
-        bound = CollapsedBound.of(sums, W, log_gamma, trace)
+        bound = CollapsedBound.of(sums, W.values, point.log_gamma, trace)
     if bound is None:
         return float("inf"), None
 
-    # ∂L/∂C ∘ φ' and ∂L/∂W ∘ φ' are derivatives by squared distances of pairs;
-    # each landmark is on both sides of W
+    # ∂L/∂C ∘ φ' and ∂L/∂W ∘ φ' are derivatives by squared distances of pairs
     cross = C.pull_back(bound)
-    within = 2 * bound.within * W_slope * off_diagonal
+    within = W.pull_back(bound)
+
+    to_U = _by_landmarks(point, cross, within, copies)
+    to_A = _by_metric(point, cross, copies)
+    n = sums.n
+    gradient = Point(to_U / n, to_A / n, bound.to_log_gamma / n)
+    return bound.value / n, gradient
+
+
+def _by_landmarks(
+    point: Point,
+    cross: CrossGradient,
+    within: Array,
+    copies: float,
+) -> Array:
+    """Return ∂L/∂U (c, q): pairs of a row and a landmark, and pairs of two landmarks."""
+    xp = namespace(point.U)
+    U = point.U
 
     # ∂‖xA − u‖²/∂u = 2(u − xA)
-    column = copies * cross.column + xp.sum(within, axis=0)
-    pulled = copies * map_rows(cross.BX, A) + within @ U
-    to_U = 2 * (column[:, None] * U - pulled)
+    weights = copies * cross.column + xp.sum(within, axis=0)
+    rows = copies * map_rows(cross.BX, point.A)
+    pulled = rows + within @ U
+    return 2 * (weights[:, None] * U - pulled)
+
+
+def _by_metric(point: Point, cross: CrossGradient, copies: float) -> Array:
+    """Return ∂L/∂A in the shape of A; W does not depend on it."""
+    A = point.A
 
     # ∂‖xA − u‖²/∂A = 2x(xA − u)ᵀ
     from_rows = map_rows(cross.spread, A)
-    from_landmarks = _inner(cross.BX, U, A.ndim == 2)
-    to_A: Array = 2 * copies * (from_rows - from_landmarks)
-    if A.ndim == 0:
-        to_A = xp.sum(to_A)
-
-    gradient = Point(to_U / n, to_A / n, bound.to_log_gamma / n)
-    return bound.value / n, gradient
+    from_landmarks = _inner(cross.BX, point.U, A)
+    return _in_shape_of(A, 2 * copies * (from_rows - from_landmarks))
 
 
 def map_rows(X: Array, A: Array) -> Array:
@@ -162,10 +169,14 @@ def map_rows(X: Array, A: Array) -> Array:
 
 def for_landmarks(Z: Array, A: Array, gradient: Point) -> Point:
     """Return the gradient with respect to Z, A and log γ where U = ZA moves with the metric."""
-    through = _inner(Z, gradient.U, A.ndim == 2)
-    if A.ndim == 0:
-        through = namespace(Z).sum(through)
-    to_Z = map_rows(gradient.U, A.T if A.ndim == 2 else A)
+    # ∂L/∂Z = ∂L/∂U Aᵀ
+    back = A
+    if A.ndim == 2:
+        back = A.T
+    to_Z = map_rows(gradient.U, back)
+
+    # ∂L/∂A gains Zᵀ ∂L/∂U
+    through = _in_shape_of(A, _inner(Z, gradient.U, A))
     return Point(to_Z, gradient.A + through, gradient.log_gamma)
 
 
@@ -176,6 +187,48 @@ class Sums(NamedTuple):
     b: Array
     total: Array
     n: float
+
+    def times(self, copies: float) -> Sums:
+        """Return the sums if each row counts so many times."""
+        S = copies * self.S
+        b = copies * self.b
+        total = copies * self.total
+        return Sums(S, b, total, copies * self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """L⁻¹ of W = LLᵀ, the whitened L⁻¹SL⁻ᵀ, and roots of T = L⁻¹SL⁻ᵀ + γI and of M⁻¹, all (c, c).
+
+    T is better conditioned than M = LTLᵀ. `M_root` is R with RᵀR = M⁻¹.
+    """
+
+    L_inverse: Array
+    whitened: Array
+    T_root: Array
+    M_root: Array
+
+    @classmethod
+    def of(cls, S: Array, W: Array, gamma: float) -> Factors | None:
+        """Return the factors, or None if one fails by rounding."""
+        xp = namespace(S)
+        ridge = gamma * identity(S.shape[0], S)
+        try:
+            L = xp.linalg.cholesky(W)
+            L_inverse = triangular_inverse(L)
+            whitened = L_inverse @ S @ L_inverse.T
+            T_root = xp.linalg.cholesky(whitened + ridge)
+            M_root = triangular_inverse(T_root) @ L_inverse
+        except (np.linalg.LinAlgError, RuntimeError):  # PyTorch's error is a RuntimeError
+            return None
+        return cls(L_inverse, whitened, T_root, M_root)
+
+    @property
+    def log_det(self) -> Array:
+        """log|T|, which is log|M| − log|W|."""
+        xp = namespace(self.T_root)
+        roots = xp.linalg.diagonal(self.T_root)
+        return 2 * xp.sum(xp.log(roots))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,23 +246,17 @@ class CollapsedBound:
 
     @classmethod
     def of(cls, sums: Sums, W: Array, log_gamma: float, trace: float) -> CollapsedBound | None:
-        """Return the bound with τ = `trace`, or None if a factorisation fails by rounding.
-
-        It factorises W = LLᵀ and T = L⁻¹SL⁻ᵀ + γI, which is better conditioned than M = LTLᵀ.
-        """
+        """Return the bound with τ = `trace`, or None if a factorisation fails by rounding."""
         S, b, total, n = sums
         xp = namespace(S)
         c, t = b.shape
         gamma = float(np.exp(log_gamma))
-        try:
-            L_inverse = triangular_inverse(xp.linalg.cholesky(W))
-            whitened = L_inverse @ S @ L_inverse.T
-            T_root = xp.linalg.cholesky(whitened + gamma * identity(c, S))
-            M_root = triangular_inverse(T_root) @ L_inverse
-        except (np.linalg.LinAlgError, RuntimeError):  # PyTorch's error is a RuntimeError
+        factors = Factors.of(S, W, gamma)
+        if factors is None:
             return None
 
         # w = M⁻¹b and s² = (YᵀY − bᵀw)/(nt)
+        M_root = factors.M_root
         half_solved = M_root @ b
         w = M_root.T @ half_solved
         explained = xp.sum(half_solved**2)
@@ -217,43 +264,69 @@ class CollapsedBound:
         w_noise = w / (noise * t)
 
         # L = ½ [n log s² + log|T| − c log γ + τ (n − tr W⁻¹S)/γ], log|M| = log|T| + log|W|
-        roots = xp.linalg.diagonal(T_root)
-        log_det = 2 * xp.sum(xp.log(roots)) - c * log_gamma
-        missed = n - xp.linalg.trace(whitened)
         tau = trace / gamma
+        of_fit = n * xp.log(noise)
+        of_size = factors.log_det - c * log_gamma
+        missed = n - xp.linalg.trace(factors.whitened)
         penalty = tau * xp.clip(missed, min=0.0)
-        value = (n * xp.log(noise) + log_det + penalty) / 2
+        value = (of_fit + of_size + penalty) / 2
 
         # ∂L/∂W = ½ (γM⁻¹ − W⁻¹ + γwwᵀ/s² + τW⁻¹SW⁻¹/γ), where KKᵀ = W⁻¹SW⁻¹ + γW⁻¹
         # costs half a product
+        L_inverse = factors.L_inverse
         M_inverse = M_root.T @ M_root
         W_inverse = L_inverse.T @ L_inverse
-        K = L_inverse.T @ T_root
+        K = L_inverse.T @ factors.T_root
         ww = w @ w_noise.T
-        of_fit = gamma * (M_inverse + ww)
-        of_matrix = tau * (K @ K.T) - (1 + trace) * W_inverse
-        within = (of_fit + of_matrix) / 2
+        by_fit = gamma * (M_inverse + ww)
+        by_matrix = tau * (K @ K.T) - (1 + trace) * W_inverse
+        within = (by_fit + by_matrix) / 2
 
         # ∂L/∂C = C (M⁻¹ − τW⁻¹/γ + wwᵀ/s²) − Y wᵀ/s²
         of_C = M_inverse - tau * W_inverse + ww
         cross = xp.concat([of_C, -w_noise.T], axis=0)
 
         # ∂L/∂log γ = ½ (γ tr M⁻¹W − c + γwᵀWw/s² − τ (n − tr W⁻¹S)/γ)
-        fitted = xp.sum(M_inverse * W) + xp.sum(w_noise * (W @ w))
+        of_M = xp.sum(M_inverse * W)
+        of_w = xp.sum(w_noise * (W @ w))
+        fitted = of_M + of_w
         to_log_gamma = (gamma * fitted - c - penalty) / 2
 
         # one transfer, because a GPU synchronises at each
-        numbers = to_host(xp.stack([value, to_log_gamma, noise])).tolist()
+        numbers = to_host(xp.stack([value, to_log_gamma, noise]))
         if not np.isfinite(numbers).all():
             return None
-        return cls(numbers[0], numbers[1], within, cross)
+        return cls(float(numbers[0]), float(numbers[1]), within, cross)
 
 
 def _noise(total: Array, explained: Array) -> Array:
     """Return YᵀY − bᵀw, kept positive even if y is constant or fully explained."""
     xp = namespace(total)
-    noise = xp.maximum(total - explained, EXACT * total)
+    least = EXACT * total
+    noise = xp.maximum(total - explained, least)
     return xp.where(noise > 0, noise, xp.ones_like(noise) * EXACT)
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkKernel:
+    """W = k(U, U), with ones and a jitter on the diagonal, and φ' off it, both (c, c)."""
+
+    values: Array
+    slope: Array
+
+    @classmethod
+    def of(cls, kernel: Radial, U: Array) -> LandmarkKernel:
+        """Return the kernel of mapped landmarks, whose diagonal does not depend on them."""
+        squared = _squared_distances(U, U)
+        W, slope = kernel.profile(squared)
+        eye = identity(U.shape[0], U)
+        off_diagonal = 1 - eye
+        values = W * off_diagonal + eye * (1 + JITTER)
+        return cls(values, slope * off_diagonal)
+
+    def pull_back(self, bound: CollapsedBound) -> Array:
+        """Return 2 ∂L/∂W ∘ φ', because each landmark is on both sides of W."""
+        return 2 * bound.within * self.slope
 
 
 class CrossGradient(NamedTuple):
@@ -282,10 +355,12 @@ class CrossKernel:
         block = entries // point.U.shape[0] + 1
         self.plan = Plan(rows.n, min(block, rows.n), threads)
 
-    def moments(self) -> tuple[Array, Array]:
-        """Return S = CᵀC and b = CᵀY, and keep [C, Y] and φ' of each block."""
+    def sums(self) -> Sums:
+        """Return S = CᵀC, b = CᵀY, YᵀY and n, and keep [C, Y] and φ' of each block."""
         S, b = self._sum(self._block_moments)
-        return S, b
+        rows = self.rows
+        total = namespace(rows.Y).sum(rows.weighted(rows.Y) * rows.Y)
+        return Sums(S, b, total, rows.total_weight())
 
     def pull_back(self, bound: CollapsedBound) -> CrossGradient:
         """Return sums of ∂L/∂C ∘ φ' over pairs of a row and a landmark."""
@@ -323,9 +398,11 @@ class CrossKernel:
             B *= some.weights[:, None]
 
         # BᵀX, Bᵀ1 and Xᵀ diag(B1) X
+        BX = B.T @ some.X
+        column = xp.sum(B, axis=0)
         of_rows = xp.sum(B, axis=1)[:, None]
-        spread = _inner(some.X, some.X * of_rows, self.point.A.ndim == 2)
-        return B.T @ some.X, xp.sum(B, axis=0), spread
+        spread = _inner(some.X, some.X * of_rows, self.point.A)
+        return BX, column, spread
 
 
 def _squared_distances(X: Array, U: Array) -> Array:
@@ -339,8 +416,15 @@ def _squared_distances(X: Array, U: Array) -> Array:
     return apply_in_place("maximum", left @ right.T, 0.0)
 
 
-def _inner(X: Array, Y: Array, full: bool) -> Array:
-    """Return XᵀY, or only its diagonal."""
-    if full:
+def _inner(X: Array, Y: Array, A: Array) -> Array:
+    """Return XᵀY if A is a full metric, else only its diagonal."""
+    if A.ndim == 2:
         return X.T @ Y
     return namespace(X).sum(X * Y, axis=0)
+
+
+def _in_shape_of(A: Array, gradient: Array) -> Array:
+    """Return the sum of a gradient by scales of features if A is one scale for all of them."""
+    if A.ndim == 0:
+        return namespace(gradient).sum(gradient)
+    return gradient

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -78,18 +78,25 @@ class Request:
     @property
     def general(self) -> str:
         """The user's shape of the metric, or a full metric."""
-        return "full" if self.metric == "auto" else self.metric
+        return self._shape("full")
 
     @property
     def narrow(self) -> str:
         """The user's shape of the metric, or a scale per feature."""
-        return "each" if self.metric == "auto" else self.metric
+        return self._shape("each")
+
+    def _shape(self, automatic: str) -> str:
+        """Return the user's shape of the metric, or the given one."""
+        if self.metric == "auto":
+            return automatic
+        return self.metric
 
     @property
     def tries_codes(self) -> bool:
         """Whether codes are tried: each has its own scale, and small tables have few codes."""
         free = self.scale == "auto" and self.narrow == "each"
-        return free and not (self.few and self.wide)
+        few_codes = self.few and self.wide
+        return free and not few_codes
 
     def scalings(self, *automatic: str) -> list[str]:
         """Return the user's scaling, or the given names."""
@@ -110,24 +117,21 @@ def make_candidates(
 
     `place`, with the name `name`, chooses landmarks that are not trained on y.
     """
-    # the kernel that is asked for
-    automatic = isinstance(kernel, str) and kernel == "auto"
-    made: Any = kernel
-    if isinstance(kernel, str) and not automatic:
-        made = make_kernel(kernel)
+    # the kernel as it is
+    made = _asked_kernel(kernel)
     if metric is None:
         return [(_as_given(made, place, name, rows),)]
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
 
     # a linear model alone
+    request = Request(None, metric, scale, rows.n, rows.n_features)
     if isinstance(made, Linear) and metric == "auto" and place is None:
-        request = Request(None, metric, scale, rows.n, rows.n_features)
         return _linear(request, request.scalings("standard"))
 
     # landmarks of a method, at a bandwidth that held-out rows choose
-    unit = None if automatic else _unit_bandwidth(made)
-    request = Request(unit, metric, scale, rows.n, rows.n_features)
+    unit = _unit_bandwidth(made)
+    request = replace(request, kernel=unit)
     if place is not None:
         return [_untrained(unit or UNIT_GAUSSIAN, place, name, request)]
 
@@ -141,6 +145,13 @@ def make_candidates(
     return [*_trained(request), *_with_codes(request), *linear, baseline]
 
 
+def _asked_kernel(kernel: str | Kernel) -> str | Kernel:
+    """Return the kernel of a name, or "auto"."""
+    if not isinstance(kernel, str) or kernel == "auto":
+        return kernel
+    return make_kernel(kernel)
+
+
 def _trained(request: Request) -> Groups:
     """Return the candidates with landmarks and metric trained on y.
 
@@ -152,15 +163,17 @@ def _trained(request: Request) -> Groups:
         candidates = _few_rows_candidates(request)
     else:
         candidates = _many_rows_candidates(request)
-    return _each_alone(candidates) if request.few else [tuple(candidates)]
+
+    if request.few:
+        return _each_alone(candidates)
+    return [tuple(candidates)]
 
 
 def _many_rows_candidates(request: Request) -> list[Candidate]:
     """Return both kernels with a full metric."""
     space = request.scalings("standard")[0]
-    return [
-        Candidate(kernel, request.general, space, SCALINGS[space]) for kernel in request.kernels
-    ]
+    scaling = SCALINGS[space]
+    return [Candidate(kernel, request.general, space, scaling) for kernel in request.kernels]
 
 
 def _few_rows_candidates(request: Request) -> list[Candidate]:
@@ -218,9 +231,8 @@ def _with_codes(request: Request) -> Groups:
     kernels = [request.rough]
     if request.few:
         kernels = _distinct(request.rough, request.smooth)
-    return _each_alone(
-        Candidate(kernel, "each", "codes", unit_spread, codes=True) for kernel in kernels
-    )
+    coded = Candidate(kernels[0], "each", "codes", unit_spread, codes=True)
+    return _each_alone(replace(coded, kernel=kernel) for kernel in kernels)
 
 
 def _linear(request: Request, spaces: list[str]) -> Groups:
@@ -231,28 +243,39 @@ def _linear(request: Request, spaces: list[str]) -> Groups:
     """
     # landmarks that span the rows
     enough = min(request.n_rows, request.n_features + 1, tuning.LINEAR_LANDMARKS)
-    inverse = 1 / (tuning.LINEAR_BANDWIDTH * request.n_features**0.5)
+
+    # a metric of one scale, the inverse of the bandwidth
+    bandwidth = tuning.LINEAR_BANDWIDTH * request.n_features**0.5
     scaled = Candidate(
         UNIT_GAUSSIAN,
-        inverse,
+        1 / bandwidth,
         "standard",
         unit_spread,
         place=uniform_landmarks,
         n_landmarks=enough,
     )
-    return [tuple(replace(scaled, space=space, scaling=SCALINGS[space]) for space in spaces)]
+
+    models = []
+    for space in spaces:
+        model = replace(scaled, space=space, scaling=SCALINGS[space])
+        models.append(model)
+    return [tuple(models)]
 
 
 def _untrained(kernel: Mapped, place: Place, name: str, request: Request) -> tuple[Candidate, ...]:
     """Return candidates with the landmarks of `place`, one for each bandwidth."""
     scaling = SCALINGS[request.scale or "none"]
+
+    # distances grow with √d, but ANOVA compares one feature at a time
     bandwidths = tuning.BANDWIDTHS
     if not isinstance(request.kernel, Anova):
         bandwidths = bandwidths * request.n_features**0.5
-    return tuple(
-        Candidate(kernel, 1 / bandwidth, name, scaling, place=place)
-        for bandwidth in bandwidths.tolist()
-    )
+
+    candidates = []
+    for bandwidth in bandwidths.tolist():
+        one = Candidate(kernel, 1 / bandwidth, name, scaling, place=place)
+        candidates.append(one)
+    return tuple(candidates)
 
 
 def _distinct(*values: T) -> list[T]:
@@ -265,31 +288,48 @@ def _each_alone(candidates: Iterable[Candidate]) -> Groups:
     return [(candidate,) for candidate in candidates]
 
 
-def _as_given(kernel: Any, place: Place | None, name: str, rows: Rows) -> Candidate:
+def _as_given(
+    kernel: str | Kernel,
+    place: Place | None,
+    name: str,
+    rows: Rows,
+) -> Candidate:
     """Return the user's kernel with a fixed metric."""
-    stays = isinstance(kernel, Mapped) and (kernel.metric is None or kernel.metric.warp is None)
-    if not stays:
+    if not isinstance(kernel, Mapped) or _is_warped(kernel):
         raise ValueError(
             f"metric=None needs a kernel of the distance between rows, but kernel={kernel!r} was "
             'given: choose one such as Gaussian(gamma="scale") or Matern(1.5, sigma=2.0).'
         )
+
+    # the metric of the kernel, if it has one, is the candidate's
     resolved = kernel.resolve(rows)
     assert isinstance(resolved, Mapped)
     own = np.ones(())
     if resolved.metric is not None:
         own = resolved.metric.map
+    unmapped = resolved.with_metric(None)
 
-    space = name
+    # only kernels of the distance have a loss whose gradient moves the landmarks
     if place is None:
-        space = "as given"
+        name = "as given"
         if not isinstance(resolved, Radial):
             place = uniform_landmarks
-    same = Scale(np.zeros(rows.n_features), np.ones(rows.n_features))
-    return Candidate(resolved.with_metric(None), own, space, FixedScale(same), place=place)
+
+    # columns stay as they are
+    d = rows.n_features
+    same = Scale(np.zeros(d), np.ones(d))
+    return Candidate(unmapped, own, name, FixedScale(same), place=place)
 
 
-def _unit_bandwidth(kernel: Kernel) -> Mapped:
-    """Return a kernel with unit bandwidth: the metric finds the scale."""
+def _is_warped(kernel: Mapped) -> bool:
+    """Whether the metric of a kernel bends rows before its linear map."""
+    return kernel.metric is not None and kernel.metric.warp is not None
+
+
+def _unit_bandwidth(kernel: str | Kernel) -> Mapped | None:
+    """Return a kernel with unit bandwidth, whose scale the metric finds; "auto" is None."""
+    if isinstance(kernel, str):
+        return None
     if isinstance(kernel, Gaussian):
         return UNIT_GAUSSIAN
     if isinstance(kernel, Matern):
