@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,7 +38,7 @@ from nysboost.learn.search.model import Member
 from nysboost.learn.search.search import SearchResult, run_search
 from nysboost.learn.search.tuning import LANDMARKS
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, TableLike, spaced_indices
+from nysboost.numerics.arrays import Array, Floats, Numbers, TableLike, spaced_indices
 from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState, make_rng, refuse_unequal
 from nysboost.numerics.progress import current
 from nysboost.numerics.threads import limit_threads, threads_of_samples
@@ -49,6 +49,7 @@ from nysboost.rows.sizes import PROBE_ROWS
 from nysboost.rows.views import RowsView
 from nysboost.tables.piecewise import with_codes
 from nysboost.tables.rows import fit_rows, new_rows
+from nysboost.tables.values import Booleans
 
 VARIANCE_BYTES = 2**25
 """Memory in bytes for features while variances are computed."""
@@ -56,14 +57,13 @@ VARIANCE_BYTES = 2**25
 NEGLIGIBLE_CHANGE = 0.01
 """float32 may change predictions by this share of their error, and squared errors by 1e-4."""
 
-IMPORTANCE_ROWS, IMPORTANCE_NUMBERS = 500, 50_000
+IMPORTANCE_ROWS = 500
+IMPORTANCE_NUMBERS = 50_000
 """Importances use at most this many held-out rows, and as many numbers in all. 500 rows estimate an
 error to about 5 %."""
 
-A = TypeVar("A", bound=NDArray[Any])
-
-Answer: TypeAlias = Callable[[Any, Rows], A]
-"""A function of a learner and numerical rows that returns an array of shape (n, w)."""
+A = TypeVar("A", bound=Numbers)
+Learner = TypeVar("Learner", bound="BaseLearner")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -96,7 +96,7 @@ class BaseLearner(Estimator):
 
     def _fit_any(
         self,
-        X: TableLike | Iterator[Any],
+        X: TableLike | Iterator[object],
         y: TableLike | None,
         sample_weight: ArrayLike | None,
         groups: ArrayLike | str | None,
@@ -108,9 +108,13 @@ class BaseLearner(Estimator):
             if groups is not None:
                 raise ValueError("Give groups, or splits in cv, but not both.")
             groups = of_splits
+
         if not isinstance(X, Iterator):
-            self._fit(TrainingTable.of(X, y, sample_weight, groups))
+            table = TrainingTable.of(X, y, sample_weight, groups)
+            self._fit(table)
             return self
+
+        # an iterator brings its own targets, and cannot be divided by groups
         if y is not None:
             raise ValueError(
                 "X is an iterator of pairs (X, y), which contain targets: leave y out."
@@ -122,7 +126,8 @@ class BaseLearner(Estimator):
             )
 
         blocks = read_blocks(X, sample_weight)
-        self._fit(take_buffer(blocks))
+        first = take_buffer(blocks)
+        self._fit(first)
         for block in blocks:
             self._add(block)
         return self
@@ -140,14 +145,14 @@ class BaseLearner(Estimator):
         self._weight_unit = 1.0
         if weights is None:
             return None
-        found = check_weights(weights, n)
-        self._weight_unit = unit_of_weights(found)
-        return np.asarray(found / self._weight_unit)
+        checked = check_weights(weights, n)
+        self._weight_unit = unit_of_weights(checked)
+        return checked / self._weight_unit
 
     def _added_weight(self, weights: ArrayLike | None, n: int) -> Floats | None:
         """Return the weights of later rows, in the unit of the first rows."""
         if weights is not None:
-            return np.asarray(check_weights(weights, n) / self._weight_unit)
+            return check_weights(weights, n) / self._weight_unit
         if self._weight_unit == 1:
             return None
         return np.full(n, 1 / self._weight_unit)
@@ -193,45 +198,52 @@ class BaseLearner(Estimator):
                 max_time=self.max_time,
             )
             fitted = self._finish(fitted)
-            self._keep(fitted, rows)
+            self._set_fitted(fitted, rows)
         return fitted
 
     def _finish(self, fitted: SearchResult) -> SearchResult:
         """Return the result of the search after the last step of a fit."""
         return fitted
 
-    def _keep(self, fitted: SearchResult, rows: Rows) -> None:
+    def _set_fitted(self, fitted: SearchResult, rows: Rows) -> None:
         """Set the fitted attributes."""
         self._members: list[Member] = list(fitted.members)
         self.candidates_ = fitted.notes
+        self._describe_mixture(rows)
 
-        # the mixture: not members with logistic regressions alone
+        # the held-out error, and what precision predictions need beside it
+        squared = (fitted.truth - fitted.mean) ** 2
+        mse = np.average(squared, axis=0, weights=fitted.weights)
+        rmse = np.sqrt(mse)
+        self.validation_error_ = float(np.sqrt(mse.mean()))
+        self._single = float32_suffices(self._predict_targets, rows, rmse)
+
+        # importances are computed when first asked for, from some held-out rows
+        self._held_out: TrainingRows | None = _some_held_out(fitted, rows.n_features)
+        self._importances: Floats | None = None
+
+    def _describe_mixture(self, rows: Rows) -> None:
+        """Set the attributes of the mixture, and those of its largest member."""
+        # members with logistic regressions alone do not count
         mixture = [member for member in self._members if member.weight > 0]
-        self.mixture_weights_ = np.array([member.weight for member in mixture])
-        self.n_components_ = max(len(member.model.features.landmarks) for member in mixture)
-        n_local = [len(one.leaves.V) for one in mixture if one.leaves is not None]
-        self.n_local_rows_ = max(n_local, default=0)
+        weights = [member.weight for member in mixture]
+        self.mixture_weights_ = np.array(weights)
+
+        n_landmarks = []
+        n_local = [0]
+        for member in mixture:
+            landmarks = member.model.features.landmarks
+            n_landmarks.append(len(landmarks))
+            if member.leaves is not None:
+                n_local.append(len(member.leaves.V))
+        self.n_components_ = max(n_landmarks)
+        self.n_local_rows_ = max(n_local)
 
         # the member with the largest weight
-        best = mixture[int(np.argmax(self.mixture_weights_))]
+        best = mixture[int(np.argmax(weights))]
         self.kernel_ = best.model.kernel
         self.components_ = best.model.landmarks
         self.approximation_ = _approximation_of(best, rows, self._budget())
-
-        # held-out errors of each target
-        squared = (fitted.truth - fitted.mean) ** 2
-        mse = np.average(squared, axis=0, weights=fitted.weights)
-        self.validation_error_ = float(np.sqrt(mse.mean()))
-        self._single = float32_suffices(self._predict_targets, rows, np.sqrt(mse))
-
-        # importances are computed when first asked for, from some held-out rows
-        assert fitted.X is not None
-        most = max(50, IMPORTANCE_NUMBERS // rows.n_features)
-        h = min(IMPORTANCE_ROWS, most, len(fitted.truth))
-        some = arrays.floats_on_host(fitted.X[:h, :])
-        held_out = TrainingRows(some.copy(), fitted.truth[:h].copy())
-        self._held_out: TrainingRows | None = held_out
-        self._importances: Floats | None = None
 
     # Reports
 
@@ -243,17 +255,21 @@ class BaseLearner(Estimator):
         if importances is None:
             assert self._held_out is not None
             importances = permutation_importances(
-                self._predict_array, self._held_out, self._table.origins, self.n_features_in_
+                self._predict_array,
+                self._held_out,
+                self._table.origins,
+                self.n_features_in_,
             )
             self._importances = importances
         return importances
 
     def _predict_array(self, X: Array) -> Array:
         """Return predictions for numerical rows, on the host and in float64."""
-        rows = make_rows(arrays.like(X, self.components_))
+        on_device = arrays.like(X, self.components_)
+        rows = make_rows(on_device)
         return self._predict_targets(Float64Rows(rows))
 
-    def _saved_attributes(self) -> dict[str, Any]:
+    def _saved_attributes(self) -> dict[str, object]:
         """Return the attributes with importances in place of the held-out rows."""
         attributes = super()._saved_attributes()
         if attributes.get("_held_out") is None:
@@ -286,37 +302,51 @@ class BaseLearner(Estimator):
         refuse_unequal(rows.n, len(table.y))
 
         budget = self._budget()
-        self._members = [
-            member.add_rows(rows, table.y, table.weights, budget) for member in self._members
-        ]
+        members = []
+        for member in self._members:
+            updated = member.add_rows(rows, table.y, table.weights, budget)
+            members.append(updated)
+        self._members = members
+
+        # importances of the updated model are computed when asked for
         if self._held_out is not None:
             self._importances = None
 
     # Evaluating
 
-    def _evaluate(self, X: TableLike, answer: Answer[A]) -> A:
+    def _evaluate(self, X: TableLike, answer: Callable[[Self, Rows], A]) -> A:
         """Return answer(self, rows) for new rows, shape (n, w); for lazy rows, block by block."""
         check_is_fitted(self)
         rows: Rows = new_rows(self, X, self.missing)
         if not rows.lazy:
-            return answer(self, rows if self._single else Float64Rows(rows))
+            return answer(self, self._in_precision(rows))
 
+        # one row says how many columns there are
         load = (self._without_rows(), answer)
-        width = int(_evaluate_block(load, rows.template).shape[1])
+        example = _evaluate_block(load, rows.template)
+        width = int(example.shape[1])
         task = BlockTask("predict", _evaluate_block, load)
         return cast("A", rows.map(task, width))
+
+    def _in_precision(self, rows: Rows) -> Rows:
+        """Return rows in the precision that predictions need."""
+        if self._single:
+            return rows
+        return Float64Rows(rows)
 
     def _predict_mixture(self, rows: Rows) -> Array:
         """Return the mixture's prediction in the precision of the rows, (n, t), and any logits."""
         budget = self._budget()
-        return reduce(add, (member.predict(rows, budget) for member in self._members))
+        of_members = [member.predict(rows, budget) for member in self._members]
+        return reduce(add, of_members)
 
     def _predict_targets(self, rows: Rows) -> Array:
         """Return the mixture's prediction without the logits of logistic regressions, (n, t)."""
-        t = int(self._members[0].model.mean.shape[0])
-        return self._predict_mixture(rows)[:, :t]
+        t = len(self._members[0].model.mean)
+        found = self._predict_mixture(rows)
+        return found[:, :t]
 
-    def _variance(self, rows: Rows) -> tuple[Array, Array, NDArray[np.bool_]]:
+    def _variance(self, rows: Rows) -> tuple[Array, Array, Booleans]:
         """Return variances (n, t), distances from the data (n,), and which rows have gaps."""
         rows = Float64Rows(rows)
         size = VARIANCE_BYTES // (8 * (self.n_components_ + rows.n_features))
@@ -330,20 +360,32 @@ class BaseLearner(Estimator):
 
             # sums over the members
             of_members = [member.variance(x) for member in self._members]
-            variances.append(reduce(add, [variance for variance, _ in of_members]))
-            outlying.append(reduce(add, [far for _, far in of_members]))
+            of_model, of_distance = zip(*of_members, strict=True)
+            variances.append(reduce(add, of_model))
+            outlying.append(reduce(add, of_distance))
             gaps.append(self._find_gaps(x))
 
         concat = arrays.namespace(variances[0]).concat
         return concat(variances), concat(outlying), np.concatenate(gaps)
 
-    def _find_gaps(self, X: Array) -> NDArray[np.bool_]:
+    def _find_gaps(self, X: Array) -> Booleans:
         """Return whether each of these numerical rows has a missing value, shape (n,)."""
         columns = self._table.gap_columns
         if len(columns) == 0:
             return np.zeros(X.shape[0], dtype=bool)
-        indicators = arrays.to_host(arrays.take(X, columns, axis=1))
-        return np.asarray(indicators.any(axis=1))
+        indicators = arrays.take(X, columns, axis=1)
+        on_host = arrays.to_host(indicators)
+        return np.asarray(on_host.any(axis=1))
+
+
+def _some_held_out(fitted: SearchResult, d: int) -> TrainingRows:
+    """Return copies of the held-out rows of d features that importances use."""
+    assert fitted.X is not None
+    most = max(50, IMPORTANCE_NUMBERS // d)
+    h = min(IMPORTANCE_ROWS, most, len(fitted.truth))
+    X = arrays.floats_on_host(fitted.X[:h, :])
+    Y = fitted.truth[:h]
+    return TrainingRows(X.copy(), Y.copy())
 
 
 def _approximation_of(member: Member, rows: Rows, budget: Budget) -> Approximation:
@@ -354,11 +396,11 @@ def _approximation_of(member: Member, rows: Rows, budget: Budget) -> Approximati
     return Approximation(gram, mixture)
 
 
-def _evaluate_block(load: tuple[BaseLearner, Answer[A]], X: Array) -> A:
+def _evaluate_block(load: tuple[Learner, Callable[[Learner, Rows], A]], X: Array) -> A:
     """Evaluate a block of rows; blocks of Dask are evaluated on a worker."""
     learner, answer = load
-    rows = make_rows(X)
-    return answer(learner, rows if learner._single else Float64Rows(rows))
+    rows = learner._in_precision(make_rows(X))
+    return answer(learner, rows)
 
 
 # Precision of predictions

@@ -76,9 +76,12 @@ def calibrate(
     logarithm = np.zeros((h, k))
     if shares:
         logarithm = _logarithm(fitted.mean)
+
+    # half a row is added to each class
+    smoothed = (h * fitted.truth + 0.5) / (h + k / 2)
     loss = CalibrationLoss(
         terms=[fitted.mean, logarithm, *beside],
-        truth=(h * fitted.truth + 0.5) / (h + k / 2),
+        truth=smoothed,
         weights=counts / counts.sum(),
         biased=shares or k > 2,
     )
@@ -87,12 +90,20 @@ def calibrate(
     q = len(loss.terms)
     least = np.full(q + k, -np.inf)
     least[1:q] = 0.0
-    bounds = Bounds(least, np.inf)
-    found = minimize(loss, loss.start(), jac=True, method="L-BFGS-B", bounds=bounds).x
+    minimum = minimize(
+        loss,
+        loss.start(),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(least, np.inf),
+    )
 
+    # (log slope, power, weights of further logits, bias)
+    found = minimum.x
     slope = float(np.exp(found[0]))
     power = float(found[1])
-    return Calibration(slope, power, found[q:]), found[2:q]
+    calibration = Calibration(slope, power, bias=found[q:])
+    return calibration, found[2:q]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +128,12 @@ class CalibrationLoss:
     def __call__(self, variables: Floats) -> tuple[float, Floats]:
         """Return the loss and its gradient."""
         # the logits, Σ_i c_i · terms_i + bias
+        h = len(self.truth)
         q = len(self.terms)
         c = variables[:q].copy()
         c[0] = np.exp(variables[0])
-        logits = np.tile(variables[q:], (len(self.truth), 1))
+        bias = variables[q:]
+        logits = np.tile(bias, (h, 1))
         for c_i, term in zip(c, self.terms, strict=True):
             logits += c_i * term
 
@@ -128,17 +141,21 @@ class CalibrationLoss:
         log_shares = log_softmax(logits, axis=1)
         row_losses = -np.sum(self.truth * log_shares, axis=1)
 
-        # its gradient
-        by_logit = self.weights[:, None] * (np.exp(log_shares) - self.truth)
-        by_c = np.array([np.sum(by_logit * term) for term in self.terms])
+        # its gradient: by a logit it is the share minus the truth
+        excess = np.exp(log_shares) - self.truth
+        by_logit = self.weights[:, None] * excess
+        by_c = np.zeros(q)
+        for i, term in enumerate(self.terms):
+            by_c[i] = np.sum(by_logit * term)
         by_c[0] *= c[0]
         by_bias = self.biased * by_logit.sum(axis=0)
-
-        # the penalty of one row among h
-        pull = variables - self.start()
-        penalty = PRIOR / len(self.truth)
-        loss = float(self.weights @ row_losses) + penalty * float(pull @ pull)
         gradient = np.concatenate([by_c, by_bias])
+
+        # the penalty, whose share falls with the number of rows
+        pull = variables - self.start()
+        penalty = PRIOR / h
+        mean_loss = float(self.weights @ row_losses)
+        loss = mean_loss + penalty * float(pull @ pull)
         return loss, gradient + 2 * penalty * pull
 
 

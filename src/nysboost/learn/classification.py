@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
@@ -31,7 +31,12 @@ from nysboost.numerics.messages import unknown
 from nysboost.numerics.progress import current
 from nysboost.rows.lazy import label_largest
 from nysboost.rows.rows import Rows
-from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
+from nysboost.tables.targets import (
+    Labels,
+    check_labels,
+    compute_class_weights,
+    find_classes,
+)
 
 LOSSES = ("squared", *MARGIN_LOSSES)
 
@@ -156,7 +161,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         labels = check_labels(table.y, self)
         counts = self._times_class_weight(table.weights, labels)
         weights = self._sample_weight(counts, len(labels))
-        table = replace(table, y=labels, weights=weights).counting()
+        table = replace(table, y=labels, weights=weights)
+        table = table.counting()
 
         # the indicator of each class, (n, k)
         self.classes_, codes = find_classes(table.y)
@@ -171,7 +177,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
         # scores are not near the indicators, but probabilities are
         logits = self._calibration.logits(fitted.mean)
-        squared = (fitted.truth - softmax(logits, axis=1)) ** 2
+        shares = softmax(logits, axis=1)
+        squared = (fitted.truth - shares) ** 2
         mse = np.average(squared, axis=0, weights=fitted.weights)
         self.validation_error_ = float(np.sqrt(mse.mean()))
 
@@ -185,7 +192,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         """Calibrate the mixture with logistic regressions on the features of each trial."""
         # held-out rows give each logistic regression a share of the logits
         trials = fitted.trials
-        if len(self.classes_) > MOST_CLASSES or not current().has_time():
+        few_classes = len(self.classes_) <= MOST_CLASSES
+        if not few_classes or not current().has_time():
             trials = ()
         classifiers = [fit_beside_squares(one.trial) for one in trials]
         beside = [classifier.scores for classifier in classifiers]
@@ -201,7 +209,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             member = one.fit_to_all()
             logistic = 0 * member.model.w
             if share > 0:
-                logistic = share * classifier.fit_to_all(member.model.features).w
+                of_all = classifier.fit_to_all(member.model.features)
+                logistic = share * of_all.w
             members.append(replace(member, logistic=logistic))
         return replace(fitted, members=members)
 
@@ -213,6 +222,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if self.C is not None:
             strengths = [self.C]
 
+        # the mixture of the scores has the weights of the squared errors
         mean = np.zeros_like(fitted.mean)
         members = []
         for one in fitted.trials:
@@ -222,7 +232,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             mean += one.weight * classifiers.scores
             features = one.fit_to_all().model.features
             model = classifiers.fit_to_all(features)
-            members.append(Member(model, one.weight, one.trial.data.codes))
+            member = Member(model, one.weight, one.trial.data.codes)
+            members.append(member)
+
         fitted = replace(fitted, members=members, mean=mean)
         self._calibration, _ = calibrate(fitted, shares=False)
         return fitted
@@ -250,7 +262,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             All labels, as scikit-learn's interface asks; they must occur in the first y.
         """
         if hasattr(self, "_members"):
-            self._refuse_new_labels([] if classes is None else classes)
+            if classes is not None:
+                self._refuse_new_labels(classes)
             self._add(TrainingTable(X, y, sample_weight))
             return self
 
@@ -286,14 +299,15 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         given = np.asarray(labels)
         if len(given) == 0:
             return
-        new = given[~np.isin(given, self.classes_)].tolist()
+        is_known = np.isin(given, self.classes_)
+        new = given[~is_known].tolist()
         if new:
             raise ValueError(
                 f"y has the label {new[0]!r}, which was not in the first rows: fit again."
             )
 
     def _times_class_weight(
-        self, sample_weight: ArrayLike | None, labels: NDArray[Any]
+        self, sample_weight: ArrayLike | None, labels: Labels
     ) -> ArrayLike | None:
         """Return the product of each row's own weight and that of its class."""
         if self.class_weight is None:
@@ -327,9 +341,10 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         return self._evaluate(X, _log_probabilities)
 
     @with_usual_errors
-    def predict(self, X: TableLike) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> Labels:
         """Return the most probable label of each row, shape (n,)."""
-        return label_largest(self._evaluate(X, _logits), self.classes_)
+        logits = self._evaluate(X, _logits)
+        return label_largest(logits, self.classes_)
 
 
 def _logits(learner: NystroemClassifier, rows: Rows) -> Floats:
@@ -343,8 +358,10 @@ def _logits(learner: NystroemClassifier, rows: Rows) -> Floats:
 
 
 def _probabilities(learner: NystroemClassifier, rows: Rows) -> Floats:
-    return np.asarray(softmax(_logits(learner, rows), axis=1))
+    logits = _logits(learner, rows)
+    return np.asarray(softmax(logits, axis=1))
 
 
 def _log_probabilities(learner: NystroemClassifier, rows: Rows) -> Floats:
-    return np.asarray(log_softmax(_logits(learner, rows), axis=1))
+    logits = _logits(learner, rows)
+    return np.asarray(log_softmax(logits, axis=1))

@@ -8,16 +8,18 @@ so the noise may be skewed, heavy-tailed, and larger for larger predictions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator, default_rng
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from nysboost.learn.search.search import SearchResult
 from nysboost.numerics.arrays import Array, Floats, Indices, like
 from nysboost.numerics.linalg import positive_or_one
+from nysboost.tables.values import Booleans
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations should cover."""
@@ -96,11 +98,14 @@ class ResidualShape:
         """Return the level of rows with these predicted means and stds, (n,) each."""
         if not self.by_std:
             return mean
-        return np.asarray(np.log(np.maximum(std, TINY)))
+        known = np.maximum(std, TINY)
+        return np.asarray(np.log(known))
 
     def quantiles(self, level: Floats, scores: Floats) -> Floats:
         """Return g at q normal scores for rows of these levels, shape (n, q)."""
-        repeated = np.tile(scores, (len(self.levels), 1))
+        # g at each level, and between the levels
+        m = len(self.levels)
+        repeated = np.tile(scores, (m, 1))
         at_levels = _evaluate(self.values, repeated)
         return self._interpolate(level, at_levels)
 
@@ -113,11 +118,12 @@ class ResidualShape:
         # that of U at g⁻¹(residual), over the slope there
         score, slope = _invert(self._curves(level), residual)
         inside = norm.logpdf(score) - np.log(slope)
-
-        # a share of the density is that of outlying residuals
         outlying = student_t.logpdf(residual, 2)
-        mixed = np.logaddexp(inside + np.log(1 - OUTLYING), outlying + np.log(OUTLYING))
-        return np.asarray(mixed)
+
+        # the mixture (1 − ε) · inside + ε · outlying
+        inside += np.log(1 - OUTLYING)
+        outlying += np.log(OUTLYING)
+        return np.asarray(np.logaddexp(inside, outlying))
 
     def _curves(self, level: Floats) -> Floats:
         """Return g at all normal scores for rows of these levels, shape (n, k)."""
@@ -144,38 +150,47 @@ class Distribution:
     def quantiles(self, mean: Floats, std: Floats, levels: Floats) -> Floats:
         """Return quantiles of rows with means and standard deviations (n, t): (n, t, q)."""
         scores = norm.ppf(levels)
-        g = [
-            shape.quantiles(level, scores)
-            for shape, level in zip(self.shapes, self._levels(mean, std), strict=True)
-        ]
-        return mean[:, :, None] + std[:, :, None] * np.stack(g, axis=1)
-
-    def draw(self, mean: Floats, std: Floats, count: int, rng: np.random.Generator) -> Floats:
-        """Return random observations for rows with means and stds (n, t): (n, t, count)."""
         g = []
-        for shape, level in zip(self.shapes, self._levels(mean, std), strict=True):
-            scores = rng.standard_normal((len(mean), count))
+        for shape, level in self._by_target(mean, std):
+            g.append(shape.quantiles(level, scores))
+        return _add_noise(mean, std, g)
+
+    def draw(self, mean: Floats, std: Floats, count: int, rng: Generator) -> Floats:
+        """Return random observations for rows with means and stds (n, t): (n, t, count)."""
+        n = len(mean)
+        g = []
+        for shape, level in self._by_target(mean, std):
+            scores = rng.standard_normal((n, count))
             g.append(shape.draw(level, scores))
-        return mean[:, :, None] + std[:, :, None] * np.stack(g, axis=1)
+        return _add_noise(mean, std, g)
 
     def log_density(self, mean: Floats, std: Floats, y: Floats) -> Floats:
         """Return the logarithm of the density at y, for each target, shape (n, t)."""
         width = np.maximum(std, TINY)
         residual = (y - mean) / width
-        columns = []
-        levels = self._levels(mean, std)
-        for shape, level, z in zip(self.shapes, levels, residual.T, strict=True):
-            columns.append(shape.log_density(level, z))
-        return np.stack(columns, axis=1) - np.log(width)
 
-    def _levels(self, mean: Floats, std: Floats) -> list[Floats]:
-        """Return the levels of rows with means and stds (n, t), of each target (n,)."""
-        targets = zip(self.shapes, mean.T, std.T, strict=True)
-        return [shape.level(of_target, width) for shape, of_target, width in targets]
+        columns = []
+        for j, (shape, level) in enumerate(self._by_target(mean, std)):
+            columns.append(shape.log_density(level, residual[:, j]))
+        of_residuals = np.stack(columns, axis=1)
+
+        # y = mean + width · residual stretches the density by the width
+        return of_residuals - np.log(width)
+
+    def _by_target(self, mean: Floats, std: Floats) -> Iterator[tuple[ResidualShape, Floats]]:
+        """Yield for each target its shape, and the levels (n,) of rows with these predictions."""
+        for j, shape in enumerate(self.shapes):
+            yield shape, shape.level(mean[:, j], std[:, j])
+
+
+def _add_noise(mean: Floats, std: Floats, g: Sequence[Floats]) -> Floats:
+    """Return mean + std · g for rows (n, t), with t arrays g of shape (n, q): (n, t, q)."""
+    noise = std[:, :, None] * np.stack(g, axis=1)
+    return mean[:, :, None] + noise
 
 
 def calibrate_distribution(
-    fitted: SearchResult, gaps: NDArray[np.bool_], train_share: float = 1.0
+    fitted: SearchResult, gaps: Booleans, train_share: float = 1.0
 ) -> Distribution:
     """Return the distribution estimated from held-out rows.
 
@@ -192,9 +207,12 @@ def calibrate_distribution(
     """
     if len(fitted.truth) == 1:  # which could not be held out: as uncertain as y
         return _distribution_of_one_row(fitted.mean)
+
+    # residuals that a model of all rows would have
     learned = train_share**LEARNING_POWER
     residual = learned * (fitted.truth - fitted.mean)
-    variance = np.broadcast_to(positive_or_one(fitted.variance()), residual.shape)
+    of_models = positive_or_one(fitted.variance())
+    variance = np.broadcast_to(of_models, residual.shape)
     counts = np.ones(len(residual))
     if fitted.weights is not None:
         counts = fitted.weights
@@ -203,13 +221,16 @@ def calibrate_distribution(
     errors = HeldOutErrors(residual, variance, counts)
     without_gaps = _scale_to_cover(errors.of_kind(~gaps))
     with_gaps = _scale_to_cover(errors.of_kind(gaps))
-    calibrated = np.where(gaps[:, None], with_gaps(variance), without_gaps(variance))
+    calibrated = without_gaps(variance)
+    calibrated[gaps] = with_gaps(variance[gaps])
 
     # the shape of each target
     std = positive_or_one(np.sqrt(calibrated))
+    z = residual / std
     shapes = []
-    for mean, width, errors_of_target in zip(fitted.mean.T, std.T, residual.T, strict=True):
-        shapes.append(_choose_shape(mean, width, errors_of_target, counts))
+    for j, width in enumerate(std.T):
+        by_mean = StandardResiduals(fitted.mean[:, j], z[:, j], counts)
+        shapes.append(_choose_shape(by_mean, width))
     return Distribution(without_gaps, with_gaps, tuple(shapes))
 
 
@@ -229,11 +250,12 @@ class HeldOutErrors:
     variance: Floats
     counts: Floats
 
-    def of_kind(self, kind: NDArray[np.bool_]) -> HeldOutErrors:
+    def of_kind(self, kind: Booleans) -> HeldOutErrors:
         """Return the errors of rows of one kind, or of all rows if there are none of this kind."""
-        if not self.counts[kind].any():
+        counts = self.counts[kind]
+        if not counts.any():
             return self
-        return HeldOutErrors(self.residual[kind], self.variance[kind], self.counts[kind])
+        return HeldOutErrors(self.residual[kind], self.variance[kind], counts)
 
 
 def _scale_to_cover(errors: HeldOutErrors) -> VarianceScale:
@@ -257,49 +279,86 @@ def _scale_to_cover(errors: HeldOutErrors) -> VarianceScale:
     best = np.argmin(losses, axis=0)
     b = FLOORS[best] * mean
 
-    share = min(CENTRAL * (1 + 1 / counts.sum()), 1.0)
+    # a covers the share (h + 1)/h of 95 % of the held-out rows
+    share = CENTRAL * (1 + 1 / counts.sum())
     ratio = np.sqrt(squared / (errors.variance + b))
-    covering = np.quantile(ratio, share, axis=0, weights=counts, method="inverted_cdf")
-    return VarianceScale(np.asarray(covering / NORMAL), b)
+    covering = np.quantile(
+        ratio,
+        min(share, 1.0),
+        axis=0,
+        weights=counts,
+        method="inverted_cdf",
+    )
+    a = np.asarray(covering / NORMAL)
+    return VarianceScale(a, b)
 
 
-def _choose_shape(mean: Floats, std: Floats, residual: Floats, counts: Floats) -> ResidualShape:
-    """Return the shape of residuals (h,) of one target, by levels of the mean or of the std."""
-    z = residual / std
-    log_std = np.log(std)
-    by_mean = _find_shape(mean, z, counts)
-    if len(by_mean.levels) == 1:
-        return by_mean
+@dataclass(frozen=True, eq=False)
+class StandardResiduals:
+    """Standardised residuals z of one target, levels of predictions, and weights, (h,) each."""
 
-    # each half of the rows scores quantiles of the other half
-    half, other_half = np.array_split(np.random.default_rng(0).permutation(len(z)), 2)
-    losses = []
-    for level in (mean, log_std):
-        loss = 0.0
-        for some, others in ((half, other_half), (other_half, half)):
-            shape = _find_shape(level[some], z[some], counts[some])
-            of_rows = _pinball(shape.quantiles(level[others], CHOOSING_SCORES), z[others])
-            loss += float(of_rows @ (std * counts)[others])
-        losses.append(loss)
-    if losses[1] >= BY_STD * losses[0]:
-        return by_mean
-    return replace(_find_shape(log_std, z, counts), by_std=True)
+    level: Floats
+    z: Floats
+    counts: Floats
 
+    def take(self, rows: Indices) -> StandardResiduals:
+        """Return the residuals of some rows."""
+        return StandardResiduals(self.level[rows], self.z[rows], self.counts[rows])
 
-def _pinball(quantiles: Floats, z: Floats) -> Floats:
-    """Return the pinball loss of quantiles (h, q) of residuals z (h,), summed over the levels."""
-    missed = z[:, None] - quantiles
-    loss = np.maximum(CHOOSING_LEVELS * missed, (CHOOSING_LEVELS - 1) * missed)
-    return np.asarray(loss.sum(axis=1))
+    def find_shape(self) -> ResidualShape:
+        """Return quantiles of z for rows of similar level."""
+        n_levels = len(self.z) // ROWS_PER_LEVEL
+        n_levels = min(max(n_levels, 1), MOST_LEVELS)
+        order = np.argsort(self.level, kind="stable")
+
+        # parts of equally many rows, each at the median of its levels
+        levels = []
+        values = []
+        for rows in np.array_split(order, n_levels):
+            part = self.take(rows)
+            levels.append(np.median(part.level))
+            values.append(_conformal_quantiles(part.z, part.counts))
+        return ResidualShape(np.array(levels), np.array(values))
 
 
-def _find_shape(level: Floats, z: Floats, counts: Floats) -> ResidualShape:
-    """Return the quantiles of standardised residuals z (h,), by levels of what is predicted."""
-    n_levels = min(max(len(z) // ROWS_PER_LEVEL, 1), MOST_LEVELS)
-    parts = np.array_split(np.argsort(level, kind="stable"), n_levels)
-    levels = [np.median(level[rows]) for rows in parts]
-    values = [_conformal_quantiles(z[rows], counts[rows]) for rows in parts]
-    return ResidualShape(np.array(levels), np.array(values))
+def _choose_shape(by_mean: StandardResiduals, std: Floats) -> ResidualShape:
+    """Return the shape of the residuals of one target, by levels of the mean or of the std (h,)."""
+    shape = by_mean.find_shape()
+    if len(shape.levels) == 1:
+        return shape
+
+    # losses are in the units of the target
+    units = std * by_mean.counts
+    by_std = replace(by_mean, level=np.log(std))
+    loss_by_mean = _cross_validate(by_mean, units)
+    loss_by_std = _cross_validate(by_std, units)
+    if loss_by_std >= BY_STD * loss_by_mean:
+        return shape
+    return replace(by_std.find_shape(), by_std=True)
+
+
+def _cross_validate(residuals: StandardResiduals, units: Floats) -> float:
+    """Return the loss of quantiles, with those of each half of the rows for the other half."""
+    rng = default_rng(0)
+    order = rng.permutation(len(units))
+    first, second = np.array_split(order, 2)
+
+    loss = 0.0
+    for learned, scored in ((first, second), (second, first)):
+        shape = residuals.take(learned).find_shape()
+        quantiles = shape.quantiles(residuals.level[scored], CHOOSING_SCORES)
+        missed = residuals.z[scored, None] - quantiles
+        of_rows = pinball(missed, CHOOSING_LEVELS).sum(axis=1)
+        loss += float(of_rows @ units[scored])
+    return loss
+
+
+def pinball(missed: Floats, levels: Floats) -> Floats:
+    """Return the pinball loss: τ e where y is above the quantile of level τ, (τ − 1) e below it.
+
+    The last axis of the differences e = y − quantile has one entry for each of the levels (q,).
+    """
+    return np.maximum(levels * missed, (levels - 1) * missed)
 
 
 def _conformal_quantiles(z: Floats, counts: Floats) -> Floats:
@@ -309,9 +368,11 @@ def _conformal_quantiles(z: Floats, counts: Floats) -> Floats:
     i-th is the quantile of level i/(h + 1).
     """
     order = np.argsort(z, kind="stable")
+    h = len(z)
     cumulated = np.cumsum(counts[order]) / counts.sum()
-    level = cumulated * (len(z) / (len(z) + 1))
-    values = _extend(norm.ppf(level), z[order])
+    level = cumulated * (h / (h + 1))
+    scores = norm.ppf(level)
+    values = _extend(scores, z[order])
 
     # no slope below the least one, without a shift of the median
     line = STEEPNESS * NORMAL_SCORES
@@ -327,12 +388,10 @@ def _extend(scores: Floats, z: Floats) -> Floats:
     values = np.interp(NORMAL_SCORES, scores, z)
     first = float(scores[0])
     last = float(scores[-1])
-    low_slope = 1.0
-    high_slope = 1.0
-    if first < last:
-        low_slope = _mean_slope(scores, z, first, min(first + 1, last))
-        high_slope = _mean_slope(scores, z, max(last - 1, first), last)
+    low_slope = _mean_slope(scores, z, first, min(first + 1, last))
+    high_slope = _mean_slope(scores, z, max(last - 1, first), last)
 
+    # how far each score lies beyond all that were observed
     below = np.minimum(NORMAL_SCORES - first, 0)
     above = np.maximum(NORMAL_SCORES - last, 0)
     return np.asarray(values + low_slope * below + high_slope * above)
@@ -340,8 +399,10 @@ def _extend(scores: Floats, z: Floats) -> Floats:
 
 def _mean_slope(scores: Floats, z: Floats, low: float, high: float) -> float:
     """Return the mean slope between two scores of the line through all (score, z)."""
-    ends = np.interp([low, high], scores, z)
-    return float((ends[1] - ends[0]) / (high - low))
+    if low == high:  # of a single score, as of standard normal residuals
+        return 1.0
+    rise = np.diff(np.interp([low, high], scores, z))
+    return float(rise[0] / (high - low))
 
 
 # Piecewise-linear functions of the normal score, with straight tails
@@ -357,12 +418,15 @@ def _evaluate(curves: Floats, scores: Floats) -> Floats:
 
 def _invert(curves: Floats, residuals: Floats) -> tuple[Floats, Floats]:
     """Return the normal score at which g of each row is its residual (n,), and the slope there."""
-    is_left = curves <= residuals[:, None]
-    segment = np.clip(is_left.sum(axis=1) - 1, 0, LAST_SEGMENT)
-    left, slope = _segments(curves, segment[:, None])
+    # the segment that begins with the last value below the residual
+    z = residuals[:, None]
+    n_below = np.sum(curves <= z, axis=1, keepdims=True)
+    segment = np.clip(n_below - 1, 0, LAST_SEGMENT)
+    left, slope = _segments(curves, segment)
 
-    beyond = (residuals - left[:, 0]) / slope[:, 0]
-    return NORMAL_SCORES[segment] + beyond, slope[:, 0]
+    # on the straight line through its ends
+    score = NORMAL_SCORES[segment] + (z - left) / slope
+    return score[:, 0], slope[:, 0]
 
 
 def _segments(curves: Floats, segment: Indices) -> tuple[Floats, Floats]:

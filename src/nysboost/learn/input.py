@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.random import Generator
+from numpy.typing import ArrayLike
 
 from nysboost.catalogue import METHODS, find_method
 from nysboost.gram import KernelGram
@@ -20,6 +21,7 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
+    Numbers,
     TableLike,
     gather,
     is_lazy,
@@ -29,6 +31,7 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.checks import (
     LEAVE_OUT,
+    Given,
     as_bytes,
     refuse_non_finite,
     refuse_unequal,
@@ -41,6 +44,7 @@ from nysboost.rows.rows import Rows
 from nysboost.settings import Settings
 from nysboost.tables.frames import (
     RawColumn,
+    Table,
     is_frame,
     list_column_names,
     read_columns,
@@ -49,6 +53,9 @@ from nysboost.tables.frames import (
 )
 from nysboost.tables.schema import Schema
 from nysboost.user_error import import_optional
+
+if TYPE_CHECKING:
+    from nysboost.learn.base import BaseLearner
 
 BUFFER_BYTES = 2**28
 """The first blocks of an iterator, up to this size, are fitted; later ones are added to it."""
@@ -71,7 +78,7 @@ SAID_OF_GROUPS = "the groups that are held out have {} rows"
 # Settings
 
 
-def check_settings(learner: Any) -> None:
+def check_settings(learner: BaseLearner) -> None:
     """Raise if a setting of a learner has an invalid value."""
     if not isinstance(learner.n_components, str):
         require_count("n_components", learner.n_components)
@@ -109,17 +116,25 @@ def check_settings(learner: Any) -> None:
 
 
 def candidates_for(
-    kernel: Any, metric: str | None, scale: str | None, landmarks: str, rows: Rows
+    kernel: Given,
+    metric: str | None,
+    scale: str | None,
+    landmarks: str,
+    rows: Rows,
 ) -> Groups:
     """Return the candidates for these rows under the settings of `NystroemRegressor`."""
     has_metric = not isinstance(kernel, Anova) and kernel != "anova"
     if landmarks == "target" and has_metric:
         return make_candidates(kernel, metric, scale, None, landmarks, rows)
-    name = STILL if landmarks == "target" else landmarks
-    return make_candidates(kernel, metric, scale, place_of(name), name, rows)
+
+    # a kernel without a metric has nothing to train its landmarks with
+    if landmarks == "target":
+        landmarks = STILL
+    place = place_of(landmarks)
+    return make_candidates(kernel, metric, scale, place, landmarks, rows)
 
 
-def place_of(name: Any) -> Place:
+def place_of(name: object) -> Place:
     """Return the function that finds landmarks by the method with this name.
 
     The result of the method is used unchanged: landmarks Z, and N of its features k(x, Z) N.
@@ -130,7 +145,7 @@ def place_of(name: Any) -> Place:
         return uniform_landmarks
     run = find_method(name)
 
-    def place(gram: KernelGram, c: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def place(gram: KernelGram, c: int, rng: Generator) -> tuple[Array, Array]:
         settings = Settings(n_components=c)
         approximation = run(gram, settings, rng)
         transform, _ = approximation.feature_map(settings.row_cap)
@@ -156,9 +171,9 @@ class TrainingTable:
     Rows of one of the `groups`, numbers of shape (n,), are held out together.
     """
 
-    X: Any
-    y: Any
-    weights: Any = None
+    X: Table
+    y: Table
+    weights: Given = None
     groups: Indices | None = None
 
     @classmethod
@@ -195,24 +210,25 @@ class TrainingTable:
         return TrainingTable(X, self.y[kept], self.weights[kept], groups)
 
 
-def _take_rows(X: Any, kept: Indices, n: int) -> Any:
+def _take_rows(X: Table, kept: Indices, n: int) -> Table:
     """Return some of the n rows of a table in memory."""
     if is_frame(X):
         frame = to_narwhals(X)
         refuse_unequal(frame.shape[0], n)
         return frame[kept.tolist()].to_native()
 
-    table = X if hasattr(X, "shape") else np.asarray(X)
-    refuse_unequal(table.shape[0], n)
-    if is_sparse(table):
-        table = table.tocsr()
-    return table[kept]
+    if not hasattr(X, "shape"):
+        X = np.asarray(X)
+    refuse_unequal(X.shape[0], n)
+    if is_sparse(X):
+        X = X.tocsr()  # other formats have no rows to take
+    return X[kept]
 
 
 # Weights
 
 
-def check_weights(weights: Any, n: int) -> Floats:
+def check_weights(weights: ArrayLike, n: int) -> Floats:
     """Return the checked weights of n rows, shape (n,)."""
     given = to_numbers(gather(weights), "sample_weight")
     if given.ndim > 1:
@@ -258,7 +274,7 @@ def unit_of_weights(weights: Floats) -> float:
 # Groups and time
 
 
-def groups_of_splits(cv: Any) -> Indices | None:
+def groups_of_splits(cv: object) -> Indices | None:
     """Return the number of the split that holds out each row, shape (n,), or None.
 
     A `cv` of None or "time" has no splits.
@@ -281,16 +297,16 @@ def groups_of_splits(cv: Any) -> Indices | None:
     return np.asarray(numbers[np.argsort(rows)])
 
 
-def _format_splits(cv: Any) -> str:
+def _format_splits(cv: object) -> str:
     """Return a setting of cv as a message shows it: of a list the length alone."""
     if isinstance(cv, list | tuple):
         return f"<{type(cv).__name__} of {len(cv)}>"
     return format_value(cv)
 
 
-def _test_sets(splits: Any) -> list[NDArray[Any]]:
+def _test_sets(splits: object) -> list[Numbers]:
     """Return the test sets of pairs (train, test), or none if a pair is invalid."""
-    tests: list[NDArray[Any]] = []
+    tests: list[Numbers] = []
     if not isinstance(splits, list | tuple):
         return tests
     for split in splits:
@@ -303,7 +319,7 @@ def _test_sets(splits: Any) -> list[NDArray[Any]]:
     return tests
 
 
-def _split_column(X: Any, name: str) -> tuple[Any, Any]:
+def _split_column(X: Table, name: str) -> tuple[Table, Table]:
     """Return a frame without one of its columns, and the values of that column."""
     if not is_frame(X):
         raise ValueError(
@@ -315,10 +331,11 @@ def _split_column(X: Any, name: str) -> tuple[Any, Any]:
     if is_lazy(X):
         return X.drop(columns=[name]), X[name]
     frame = to_narwhals(X)
-    return frame.drop(name).to_native(), frame[name].to_list()
+    features = frame.drop(name).to_native()
+    return features, frame[name].to_list()
 
 
-def number_groups(groups: Any) -> Indices:
+def number_groups(groups: Table) -> Indices:
     """Return the number of each row's group, in the order of the groups' names, shape (n,)."""
     # the value of each row, on the host
     values = gather(groups)
@@ -347,7 +364,7 @@ def number_groups(groups: Any) -> Indices:
     return np.asarray(rank[cells.data])
 
 
-def warn_if_unsorted(X: Any, schema: Schema) -> None:
+def warn_if_unsorted(X: Table, schema: Schema) -> None:
     """Warn if no date column of a frame in memory is in increasing order."""
     dates = [column for column in schema.columns if column.kind == "date"]
     if not dates or not is_frame(X) or is_lazy(X):
@@ -370,7 +387,7 @@ def warn_if_unsorted(X: Any, schema: Schema) -> None:
 # Iterators
 
 
-def read_blocks(blocks: Iterator[Any], weights: Any) -> Iterator[TrainingTable]:
+def read_blocks(blocks: Iterator[object], weights: ArrayLike | None) -> Iterator[TrainingTable]:
     """Yield the blocks of an iterator of (X, y) or (X, y, weights) that have rows.
 
     `weights` (n,) are the weights of all rows, if the blocks have none.
@@ -405,7 +422,7 @@ def read_blocks(blocks: Iterator[Any], weights: Any) -> Iterator[TrainingTable]:
             raise ValueError(msg)
 
 
-def _with_shape(X: Any) -> Any:
+def _with_shape(X: Table) -> Table:
     """Convert rows without a shape, such as lists, to an array."""
     if is_frame(X):
         return to_narwhals(X).to_native()
@@ -442,19 +459,28 @@ def _join_weights(blocks: Sequence[TrainingTable]) -> Floats | None:
     return np.concatenate(weights)
 
 
-def _join_tables(parts: list[Any]) -> Any:
+def _join_tables(parts: list[Table]) -> Table:
     """Concatenate tables: frames, or arrays and CSR matrices."""
     if any(map(is_frame, parts)):
         return _join_frames(parts)
-    tables = [part if is_sparse(part) else np.asarray(part) for part in parts]
-    widths = sorted({table.shape[1] for table in tables if table.ndim == 2})
+
+    tables = []
+    widths = set()
+    for part in parts:
+        table = part
+        if not is_sparse(part):
+            table = np.asarray(part)
+        if table.ndim == 2:
+            widths.add(table.shape[1])
+        tables.append(table)
+
     if len(widths) > 1:
-        msg = f"Blocks have {widths[0]} to {widths[-1]} columns: give all the same columns."
+        msg = f"Blocks have {min(widths)} to {max(widths)} columns: give all the same columns."
         raise ValueError(msg)
     return stack_tables(tables)
 
 
-def _join_frames(parts: list[Any]) -> Any:
+def _join_frames(parts: list[Table]) -> Table:
     """Concatenate data frames with the columns of the first; different types are widened."""
     import narwhals as nw
 

@@ -27,7 +27,8 @@ from nysboost.numerics.arrays import Array, Floats
 ROUGH = 0.1
 """Tolerance of the fits that choose C and calibrate; with 0.3 IJCNN's log loss was 4 % higher."""
 
-STRENGTHS, USUAL = (0.3, 3.0, 30.0, 300.0), 2
+STRENGTHS = (0.3, 3.0, 30.0, 300.0)
+USUAL = 2
 """The values of C that are tried, for a kernel with k(x, x) = 1. Ties are broken in favour of the
 value nearest to the third one."""
 
@@ -58,16 +59,19 @@ class FittedClassifiers:
             factor = _factor(self.data, features)
             fitted = fit_margins(factor, self.signs, objective, self.data.mass)
 
+        # where the features are, and in their precision
         w, b = _mirror_two_classes(fitted)
-        N = features.normalization
-        return LinearPredictor(features, arrays.like(b, N), arrays.like(w, N))
+        w = arrays.like(w, features.normalization)
+        b = arrays.like(b, features.normalization)
+        return LinearPredictor(features, b, w)
 
 
 def fit_in_place_of_squares(
     loss: str, strengths: Sequence[float], trial: CandidateTrial
 ) -> FittedClassifiers:
     """Return classifiers whose scores replace those of squared errors, as in `SVC`."""
-    objectives = [Objective(LOSSES[loss], C, True, ROUGH) for C in strengths]
+    of_margins = LOSSES[loss]
+    objectives = [Objective(of_margins, C, tolerance=ROUGH) for C in strengths]
     return _choose_strength(objectives, trial, trial.data, refitted=True)
 
 
@@ -77,9 +81,15 @@ def fit_beside_squares(trial: CandidateTrial) -> FittedClassifiers:
     They have no intercept, so far from all landmarks the probabilities are the class frequencies.
     Only rows in memory are used. With a single held-out part, the classifiers are not fitted again.
     """
-    objective = Objective(LOSSES["log"], STRENGTHS[USUAL], False, ROUGH)
+    objective = Objective(
+        LOSSES["log"],
+        STRENGTHS[USUAL],
+        intercept=False,
+        tolerance=ROUGH,
+    )
     data = trial.data.in_memory(MOST_ROWS)
-    return _choose_strength([objective], trial, data, refitted=len(data.folds) > 1)
+    has_folds = len(data.folds) > 1
+    return _choose_strength([objective], trial, data, refitted=has_folds)
 
 
 def _choose_strength(
@@ -95,22 +105,27 @@ def _choose_strength(
     scores: list[list[Floats]] = [[] for _ in objectives]
     fits: list[LinearClassifiers] = []
     for split, model in zip(data.splits, trial.models, strict=True):
-        held = data.order[split.held]
-        mass = data.mass.copy()
-        if not data.overlaps(split):
-            mass[held] = 0.0
-
         factor = _factor(data, model.features)
+        mass = data.mass_without(split)
         fits = _fit_path(factor, signs, objectives, mass)
+        # the scores of the rows that had no weight
+        held = data.order[split.held]
         for fit, of_objective in zip(fits, scores, strict=True):
             w, b = _mirror_two_classes(fit)
-            of_all = arrays.floats_on_host(scores_of(factor, w, b))
-            of_objective.append(of_all[held])
+            of_all = scores_of(factor, w, b)
+            on_host = arrays.floats_on_host(of_all)
+            of_objective.append(on_host[held])
 
     held_out = [np.concatenate(parts) for parts in scores]
     best = _most_accurate(held_out, data)
-    objective = objectives[best]
-    return FittedClassifiers(data, signs, objective, held_out[best], fits[best], refitted)
+    return FittedClassifiers(
+        data,
+        signs,
+        objectives[best],
+        held_out[best],
+        fits[best],
+        refitted,
+    )
 
 
 def _fit_path(
@@ -118,14 +133,16 @@ def _fit_path(
 ) -> list[LinearClassifiers]:
     """Return classifiers with every C, each started from the previous one."""
     path: list[LinearClassifiers] = []
+    fitted = None
     for objective in objectives:
-        start = path[-1] if path else None
-        path.append(fit_margins(factor, signs, objective, mass, start))
+        fitted = fit_margins(factor, signs, objective, mass, start=fitted)
+        path.append(fitted)
     return path
 
 
 def _most_accurate(held_out: Sequence[Floats], data: Data) -> int:
     """Return the index of the most accurate scores (h, k); of ties, the one nearest the usual C."""
+    # the weight of the held-out rows that each set of classifiers has right
     labels = data.Y[data.held].argmax(axis=1)
     mass = data.mass[data.held]
     n_right = np.zeros(len(held_out))

@@ -7,13 +7,20 @@ the approximated kernel K̂, in r variables instead of n.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from nysboost.features.factor import Factor
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, gather, spaced_indices
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    Namespace,
+    gather,
+    spaced_indices,
+)
 from nysboost.numerics.linalg import solve_positive
 
 TOLERANCE = 0.02
@@ -178,7 +185,10 @@ class Point:
         steps = arrays.like(t, self.w)
         w = self.w + steps * direction.w
         b = self.b + steps * direction.b
-        scores = self.scores + arrays.like(t, self.scores) * direction.scores
+
+        # scores are linear in w and b, and in the precision of the features
+        steps = arrays.like(t, self.scores)
+        scores = self.scores + steps * direction.scores
         return Point(w, b, scores)
 
 
@@ -199,33 +209,39 @@ class Problems:
         cls, features: Factor, signs: Floats, strength: Floats, objective: Objective
     ) -> Problems:
         """Return the problems with labels and C ω on the device of the features."""
-        template = features.at(np.empty(0, dtype=np.intp))
+        no_rows = np.empty(0, dtype=np.intp)
+        template = features.at(no_rows)
         y = arrays.like(signs, template)
         column = arrays.like(strength[:, None], template)
         return cls(features, y, column, objective)
 
     @property
-    def xp(self) -> Any:
+    def xp(self) -> Namespace:
         """The array namespace of the features."""
         return arrays.namespace(self.y)
 
     def point(self, w: Array, b: Array) -> Point:
         """Return weights and intercepts with their scores."""
-        return Point(w, b, scores_of(self.features, w, b))
+        scores = scores_of(self.features, w, b)
+        return Point(w, b, scores)
 
     def value(self, at: Point) -> Floats:
         """Return the objective of each problem, shape (p,)."""
-        losses = self.objective.loss.value(self.y * at.scores)
+        margins = self.y * at.scores
+        losses = self.objective.loss.value(margins)
         of_rows = _sums(self.strength * losses)
         of_weights = self.xp.sum(at.w**2, axis=0) / 2
-        return np.asarray(arrays.to_host(of_weights + of_rows))
+        return arrays.to_host(of_weights + of_rows)
 
     def gradient(self, at: Point) -> tuple[Array, Array]:
         """Return the gradients by w (r, p) and by b (p,)."""
-        slopes = self.objective.loss.slope(self.y * at.scores)
+        margins = self.y * at.scores
+        slopes = self.objective.loss.slope(margins)
+
+        # a margin changes by y with its score, and a score by (f_i, 1) with (w, b)
         by_score = self.strength * self.y * slopes
-        gw = at.w + self.features.fold(_products, None, by_score)
-        return gw, _sums(by_score)
+        of_rows = self.features.fold(_products, None, by_score)
+        return at.w + of_rows, _sums(by_score)
 
     def newton_direction(
         self, at: Point, gw: Array, gb: Array, unsolved: Indices
@@ -235,7 +251,8 @@ class Problems:
         The Hessian H uses the rows with second derivatives, or a sample of them.
         """
         # κ, the second derivatives by each score
-        curves = self.objective.loss.curve(self.y * at.scores)
+        margins = self.y * at.scores
+        curves = self.objective.loss.curve(margins)
         kappa = arrays.to_host(self.strength * curves)
         most = CURVED_ROWS * self.features.shape[1]
 
@@ -245,9 +262,10 @@ class Problems:
         for j in unsolved.tolist():
             rows, kappa_j = _rows_with_curvature(kappa[:, j], most)
             F = self.features.at(rows)
-            one = slice(j, j + 1)
             hessian = Hessian(F, kappa_j, self.objective.intercept)
-            dw[:, one], db[one] = hessian.step(gw[:, one], gb[one])
+            one = slice(j, j + 1)
+            step = hessian.step(gw[:, one], gb[one])
+            dw[:, one], db[one] = step
         return dw, db
 
     def find_step_sizes(
@@ -256,7 +274,8 @@ class Problems:
         """Return step sizes t (p,), halved until each objective falls enough (Armijo's rule)."""
         t = np.ones(len(promised))
         for _ in range(HALVINGS):
-            after = self.value(at.move(direction, t))
+            moved = at.move(direction, t)
+            after = self.value(moved)
             gains = after <= before - ARMIJO * t * promised
             if gains.all():
                 break
@@ -272,15 +291,18 @@ def _least_squares(
     weighed = np.flatnonzero(strength > 0)
     most = CURVED_ROWS * features.shape[1]
     rows = weighed[spaced_indices(len(weighed), most)]
-    share = strength[rows].sum() / strength.sum()
-    kappa = strength[rows] / share
+    drawn = strength[rows]
+    share = drawn.sum() / strength.sum()
+    kappa = drawn / share
 
     # a Newton step from 0, where the gradient by a score is −κ · label
     F = features.at(rows)
     labels = AHEAD * signs[rows]
     by_score = arrays.like(-kappa[:, None] * labels, F)
-    gw = arrays.in_float64(F.T @ by_score)
-    w, b = Hessian(F, kappa, intercept).step(gw, _sums(by_score))
+    gw = _products(None, F, by_score)
+    gb = _sums(by_score)
+    hessian = Hessian(F, kappa, intercept)
+    w, b = hessian.step(gw, gb)
     return LinearClassifiers(w, b)
 
 
@@ -327,26 +349,31 @@ class Hessian:
         f = arrays.in_float64(mean)
 
         # I + GᵀG, and what GᵀG may have lost to rounding
-        rounding = arrays.epsilon(F) * float(xp.linalg.trace(GG))
+        trace = float(xp.linalg.trace(GG))
+        rounding = arrays.epsilon(F) * trace
         identity = arrays.identity(F.shape[1], GG)
         M = GG + (1 + rounding) * identity
 
-        dw = -solve_positive(M, gw - f[:, None] * gb)
+        # db is eliminated: the gradient by w with b at its minimum is g_w − g_b f̄
+        reduced = gw - f[:, None] * gb
+        dw = -solve_positive(M, reduced)
         if not self.intercept:
             return dw, xp.zeros_like(gb)
-        return dw, -(gb / total + f @ dw)
+        db = -(gb / total + f @ dw)
+        return dw, db
 
 
 def scores_of(features: Factor, w: Array, b: Array) -> Array:
     """Return F w + b in the precision of F, shape (n, p)."""
-    return gather(features.map(_scores, (w, b), w.shape[1]))
+    p = w.shape[1]
+    scores = features.map(_scores, (w, b), p)
+    return gather(scores)
 
 
 def _scores(shared: tuple[Array, Array], F: Array) -> Array:
     w, b = shared
-    xp = arrays.namespace(w)
-    w = xp.astype(w, F.dtype, copy=False)
-    b = xp.astype(b, F.dtype, copy=False)
+    w = arrays.in_dtype_of(w, F)
+    b = arrays.in_dtype_of(b, F)
     return F @ w + b
 
 

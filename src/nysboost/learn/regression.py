@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.estimators.estimator import all_or_nothing, fit_method, with_usual_errors
 from nysboost.learn.base import A, BaseLearner
-from nysboost.learn.distribution import MARGIN, calibrate_distribution
+from nysboost.learn.distribution import MARGIN, calibrate_distribution, pinball
 from nysboost.learn.input import SMALLEST, TrainingTable
 from nysboost.learn.search.data import FOLDS, uses_folds
 from nysboost.numerics import arrays
@@ -194,22 +194,26 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         # targets and weights, without rows of weight 0
         Y, self._flat = self._targets(table.y, table.X)
         weights = self._sample_weight(table.weights, len(Y))
-        table = replace(table, y=Y, weights=weights).counting()
+        table = replace(table, y=Y, weights=weights)
+        table = table.counting()
 
         # targets of mean 0 and spread 1
         self._centre, self._unit = _location_and_scale(table.y, table.weights)
         scaled = self._standardise(table.y)
         self._variance_of_y = np.average(scaled**2, axis=0, weights=table.weights)
 
-        fitted = self._learn(replace(table, y=scaled), local=self.local)
+        table = replace(table, y=scaled)
+        fitted = self._learn(table, local=self.local)
 
-        # predictive distributions, from held-out rows
-        assert fitted.X is not None
-        gaps = self._find_gaps(fitted.X)
+        # a model that was fitted without one of five folds knows 4/5 of the rows
         train_share = 1.0
         at_random = table.groups is None and self.cv is None
         if at_random and uses_folds(len(scaled)):
             train_share = 1 - 1 / FOLDS
+
+        # predictive distributions, from held-out rows
+        assert fitted.X is not None
+        gaps = self._find_gaps(fitted.X)
         self._distribution = calibrate_distribution(fitted, gaps, train_share)
 
     @all_or_nothing
@@ -268,8 +272,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         std : array of the same shape, if `return_std`
         """
         if not return_std:
-            return self._shaped(self._evaluate(X, _means))
-        return self._shaped_halves(self._evaluate(X, _means_and_stds))
+            means = self._evaluate(X, _means)
+            return self._shaped(means)
+        side_by_side = self._evaluate(X, _means_and_stds)
+        return self._shaped_halves(side_by_side)
 
     @with_usual_errors
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> tuple[Array, Array]:
@@ -312,9 +318,12 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
                 f"coverage is one number, but {coverage!r} was given: for several levels, use "
                 "predict_quantiles."
             )
+
+        # as many observations are below the interval as above it
         outside = (1 - levels[0]) / 2
-        ends = Quantiles(np.array([outside, 1 - outside]), MARGIN)
-        return self._shaped_halves(self._evaluate(X, ends))
+        ends = np.array([outside, 1 - outside])
+        found = self._evaluate(X, Quantiles(ends, MARGIN))
+        return self._shaped_halves(found)
 
     @with_usual_errors
     def predict_quantiles(self, X: TableLike, levels: ArrayLike = (0.05, 0.5, 0.95)) -> Array:
@@ -342,7 +351,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
         # side by side are the targets of the first level, of the second, …
         t = len(self._unit)
-        of_levels = [found[:, first : first + t] for first in range(0, found.shape[1], t)]
+        of_levels = []
+        for j in range(len(checked)):
+            first = j * t
+            of_levels.append(found[:, first : first + t])
         stacked: Array = arrays.namespace(found).stack(of_levels, axis=2)
         return stacked
 
@@ -413,9 +425,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         quantiles = self._distribution.quantiles(mean, std, CRPS_LEVELS)
         missed = self._standardise(Y)[:, :, None] - quantiles
 
-        # the pinball loss: τ e where y is above the quantile of level τ, (τ − 1) e below it
-        pinball = np.maximum(CRPS_LEVELS * missed, (CRPS_LEVELS - 1) * missed)
-        found: Floats = 2 * pinball.mean(axis=2) * self._unit
+        # twice the integral of the pinball loss over the levels
+        losses = pinball(missed, CRPS_LEVELS)
+        found: Floats = 2 * losses.mean(axis=2) * self._unit
         return self._shaped(found)
 
     def _predict_scaled(self, X: TableLike) -> tuple[Floats, Floats]:
@@ -462,7 +474,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def _shaped_halves(self, found: Array) -> tuple[Array, Array]:
         """Return the two halves of an array of shape (n, 2t), shaped like y."""
         t = len(self._unit)
-        return self._shaped(found[:, :t]), self._shaped(found[:, t:])
+        left = self._shaped(found[:, :t])
+        right = self._shaped(found[:, t:])
+        return left, right
 
     def _targets(self, y: TableLike | None, X: TableLike) -> tuple[Floats, bool]:
         """Return y as numbers, shape (n, t), and whether it had the shape (n,)."""
@@ -490,14 +504,17 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """Return the weighted means and standard deviations of the columns of Y, (t,) each."""
     # in units of a power of two, which changes no digit, so that no square is out of range
-    _, exponents = np.frexp(np.abs(Y).max(axis=0))
+    largest = np.abs(Y).max(axis=0)
+    _, exponents = np.frexp(largest)
     unit = np.exp2(exponents - 1.0)
     scaled = Y / unit
 
     centre = np.average(scaled, axis=0, weights=weights)
-    variance = np.average((scaled - centre) ** 2, axis=0, weights=weights)
+    squared = (scaled - centre) ** 2
+    variance = np.average(squared, axis=0, weights=weights)
     if len(Y) == 1:  # nothing says how much y varies: take its own size
         variance = centre**2
+
     spread = np.sqrt(variance) * unit
     return centre * unit, positive_or_one(spread)
 
@@ -526,12 +543,14 @@ def _means_and_stds(learner: NystroemRegressor, rows: Rows) -> Array:
     # prediction from the mean of y
     unit = arrays.like(learner._unit, variance)
     centre = arrays.like(learner._centre, variance)
-    away = (xp.astype(mean, variance.dtype) - centre) / unit
     of_y = arrays.like(learner._variance_of_y, variance)
+    precise = arrays.in_dtype_of(mean, variance)
+    away = (precise - centre) / unit
     missing = xp.clip(of_y + away**2 - variance, min=0.0)
     variance = variance + outlying[:, None] * missing
 
-    std = xp.astype(xp.sqrt(variance) * unit, mean.dtype)
+    spread = xp.sqrt(variance) * unit
+    std = arrays.in_dtype_of(spread, mean)
     return xp.concat([mean, std], axis=1)
 
 
@@ -553,9 +572,11 @@ class Quantiles:
         outwards = self.margin * np.sign(self.levels - 0.5)
         quantiles += outwards * std[:, :, None]
 
+        # side by side: the targets of the first level, of the second, …
         in_units = learner._in_units(quantiles)
-        by_level = np.swapaxes(in_units, 1, 2).reshape(len(mean), -1)
-        return arrays.like(by_level, found)
+        by_level = np.swapaxes(in_units, 1, 2)
+        side_by_side = by_level.reshape(len(mean), -1)
+        return arrays.like(side_by_side, found)
 
 
 def check_levels(levels: ArrayLike, name: str) -> Floats:

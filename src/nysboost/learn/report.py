@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,10 @@ MOST_COLUMNS = 1000
 
 
 def permutation_importances(
-    predict: Callable[[Array], Array], rows: TrainingRows, origins: Indices, n_columns: int
+    predict: Callable[[Array], Array],
+    rows: TrainingRows,
+    origins: Indices,
+    n_columns: int,
 ) -> Floats:
     """Return the increase of the squared error on held-out rows when each column is shuffled.
 
@@ -49,10 +53,12 @@ def permutation_importances(
     unshuffled = _squared_error(predict(rows.X), rows.Y)
     growth = np.zeros(n_columns)
     for j in _columns_to_shuffle(rows.X, rows.Y, origins):
+        # all features of a column move together
         of_column = origins == j
+        order = rng.permutation(len(rows.X))
         shuffled = rows.X.copy()
-        drawn = rows.X[rng.permutation(len(shuffled))]
-        shuffled[:, of_column] = drawn[:, of_column]
+        shuffled[:, of_column] = rows.X[order][:, of_column]
+
         error = _squared_error(predict(shuffled), rows.Y)
         growth[j] = max(error - unshuffled, 0.0)
 
@@ -79,10 +85,12 @@ def _columns_to_shuffle(X: Array, truth: Array, origins: Indices) -> Indices:
     # the correlation of each with the targets, times the spread of these
     x = X - X.mean(axis=0)
     y = truth - truth.mean(axis=0)
-    covariance = np.abs(x.T @ y).max(axis=1)
+    products = np.abs(x.T @ y)
     lengths = positive_or_one(np.linalg.norm(x, axis=0))
+    strength = products.max(axis=1) / lengths
 
-    leading = np.argsort(-covariance / lengths, kind="stable")[:MOST_COLUMNS]
+    order = np.argsort(-strength, kind="stable")
+    leading = order[:MOST_COLUMNS]
     is_leading = np.isin(columns, origins[leading])
     return np.asarray(columns[is_leading])
 
@@ -104,15 +112,19 @@ def describe(learner: BaseLearner) -> list[str]:
 
 
 def _describe_candidates(learner: BaseLearner) -> list[str]:
-    best = sorted(learner.candidates_, key=lambda candidate: candidate[1])
+    best = sorted(learner.candidates_, key=itemgetter(1))
     least = best[0][1]
     most = best[-1][1]
     unit = "in standard deviations of y"
     if hasattr(learner, "classes_"):
         unit = "of class indicators"
 
-    title = f"tried: {len(best)} candidates, held-out RMSE {least:.3g} to {most:.3g} ({unit})"
-    return [f"{title}; the best:", *(f"  {error:.3g}  {name}" for name, error in best[:SHOWN])]
+    tried = f"tried: {len(best)} candidates"
+    errors = f"held-out RMSE {least:.3g} to {most:.3g} ({unit})"
+    lines = [f"{tried}, {errors}; the best:"]
+    for name, error in best[:SHOWN]:
+        lines.append(f"  {error:.3g}  {name}")
+    return lines
 
 
 def _describe_choice(learner: BaseLearner) -> str:

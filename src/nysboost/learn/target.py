@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.random import Generator
 
 from nysboost.approximation import Approximation
 from nysboost.catalogue import register_target_method
 from nysboost.features.feature_map import FeatureMap, Mixture
 from nysboost.gram import Gram, KernelGram, Landmarks, require_points
 from nysboost.kernels import Matern
-from nysboost.kernels.base import Mapped
+from nysboost.kernels.base import Kernel, Mapped
 from nysboost.learn.search.regimes import make_candidates
 from nysboost.learn.search.search import run_search
-from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, to_host
+from nysboost.numerics.arrays import Floats, TableLike, dense, floats_on_host, like, to_host
 from nysboost.numerics.checks import LEAVE_OUT, refuse_non_finite, refuse_unequal
 from nysboost.numerics.linalg import positive_or_one
 from nysboost.settings import Settings
+from nysboost.tables.frames import Table
 
 ROWS_PER_LABEL = 20
 """Integers are labels if each occurs, on average, in at least this many rows."""
 
 
-def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> Approximation:
+def target(
+    gram: Gram,
+    y: TableLike | None,
+    settings: Settings,
+    rng: Generator,
+) -> Approximation:
     """Return the Nyström approximation with landmarks, kernel and metric trained on y.
 
     `y` has shape (n,) or (n, t). Of the Gram's kernel, only the family is used, if it is Matérn.
@@ -37,23 +42,35 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
         )
     Y = indicators(y, gram.n)
     c = settings.landmarks(gram.n)
-    family: Any = "auto"
+    family: str | Kernel = "auto"
     if isinstance(kernel, Matern):
         family = kernel
     candidates = make_candidates(family, "auto", "standard", None, "target", gram.rows)
-    fitted = run_search(gram.rows, Y, None, candidates, c, rng, budget=gram.budget)
+    fitted = run_search(
+        gram.rows,
+        Y,
+        None,
+        candidates,
+        c,
+        rng,
+        budget=gram.budget,
+    )
 
     # the largest member, in the precision of the rows
     weights = [member.weight for member in fitted.members]
-    best = fitted.members[int(np.argmax(weights))].model
+    largest = fitted.members[int(np.argmax(weights))]
+    best = largest.model
     points = like(best.landmarks, dense(gram.rows.template))
     projection = like(best.features.normalization, points)
-    learner = FeatureMap(best.kernel, Landmarks(None, points), projection)
-    found = KernelGram(gram.rows, best.kernel, gram.budget)
-    return Approximation(found, Mixture((learner,), np.ones(1)))
+    landmarks = Landmarks(None, points)
+    features = FeatureMap(best.kernel, landmarks, projection)
+
+    learned = KernelGram(gram.rows, best.kernel, gram.budget)
+    mixture = Mixture((features,), np.ones(1))
+    return Approximation(learned, mixture)
 
 
-def indicators(y: Any, n: int) -> Floats:
+def indicators(y: Table | None, n: int) -> Floats:
     """Return standardised targets, shape (n, t), or the indicators of labels."""
     if y is None:
         raise ValueError("The method 'target' needs y, the target to train on: pass y=y.")
@@ -61,15 +78,19 @@ def indicators(y: Any, n: int) -> Floats:
         y = to_host(y)
     host = np.asarray(y)
     refuse_unequal(n, len(host))
+
+    # labels: one column for each
     if host.dtype.kind not in "fiu" or _are_labels(host):
         labels, codes = np.unique(host, return_inverse=True)
         return np.eye(len(labels))[codes.ravel()]
 
+    # numbers: columns of mean 0 and spread 1
     numbers = floats_on_host(host)
     refuse_non_finite(numbers, 0, "y", LEAVE_OUT)
     Y = numbers.reshape(n, -1)
+    centred = Y - Y.mean(axis=0)
     spread = positive_or_one(Y.std(axis=0))
-    return np.asarray((Y - Y.mean(axis=0)) / spread)
+    return np.asarray(centred / spread)
 
 
 def _are_labels(y: Floats) -> bool:
