@@ -67,7 +67,7 @@ def test_blocks_of_rows_and_labels_may_come_from_an_iterator(monkeypatch):
     model.fit((X[rows], y[rows]) for rows in np.array_split(np.arange(600), 4))
     assert float(model._members[0].model.moments.weight) == 600
     assert model.score(X, y) > 0.9
-    with pytest.raises(ValueError, match="no block of rows"):
+    with pytest.raises(ValueError, match="iterator was empty"):
         model.fit(iter([]))
 
 

@@ -64,5 +64,5 @@ def test_any_method_with_features_will_do(estimator, method):
 
 @each
 def test_a_method_without_features_gets_a_sentence(estimator):
-    with pytest.raises(ValueError, match="no features for others"):
+    with pytest.raises(ValueError, match="no features for new rows"):
         clone(estimator).set_params(method="spectral-shift", n_landmarks=9).fit(X, Y)

@@ -112,7 +112,7 @@ def test_a_weight_of_a_class_counts_its_rows_so_often(loss):
 def test_balanced_weights_of_rows_that_come_later_are_not_known():
     X, y = table(60)
     model = nb.NystroemClassifier(class_weight="balanced", metric="each", **QUICK).fit(X, y > 0)
-    with pytest.raises(ValueError, match="give a dict to partial_fit"):
+    with pytest.raises(ValueError, match="for partial_fit, give a dict"):
         model.partial_fit(X, y > 0)
 
 
