@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import nnls
 
+from nysboost.features.feature_map import FeatureMap
 from nysboost.features.linear import LinearModel, LinearPredictor, Moments, moments_of
 from nysboost.kernels.base import Mapped
 from nysboost.learn.search import tuning
@@ -27,9 +28,10 @@ from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 class HeldOutFeatures:
     """The part of a fold needed to choose γ: moments of training rows, features of held-out rows.
 
-    F (h, r) are features of the rows `held`, and `gamma` is the loss's γ.
+    F (h, r) are `features` of the rows `held`, and `gamma` is the loss's γ.
     """
 
+    features: FeatureMap
     train: Moments
     F: Array
     held: TrainingRows
@@ -44,12 +46,18 @@ class HeldOutFeatures:
         # w = (FᵀF + γI)⁻¹ Fᵀ(Y − μ)
         b = train.FY - train.F[:, None] * mean[None, :]
         gamma = self.gamma * multiple
-        ridged = train.FF + gamma * arrays.identity(b.shape[0], b)
-        w = xp.linalg.solve(ridged, b)
+        ridge = gamma * arrays.identity(b.shape[0], b)
+        w = xp.linalg.solve(train.FF + ridge, b)
 
+        # Σ ω (y − μ − f(x)ᵀw)², as a mean over the outputs
         missed = self.held.Y - mean - self.F @ w
         squares = self.held.weighted(missed**2)
-        return float(xp.sum(squares)) / int(missed.shape[1])
+        n_outputs = int(missed.shape[1])
+        return float(xp.sum(squares)) / n_outputs
+
+    def fit(self, multiple: float) -> LinearModel:
+        """Return the model of the training rows with a multiple of γ."""
+        return LinearModel.fit(self.features, self.train, self.gamma * multiple)
 
 
 def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
@@ -58,7 +66,10 @@ def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
     for multiple in tuning.GAMMAS.tolist():
         of_folds = [fold.squared_error(multiple) for fold in folds]
         errors.append(sum(of_folds))
-    best = np.argmin(np.nan_to_num(errors, nan=np.inf))
+
+    # a system that rounding makes singular has no error
+    known = np.nan_to_num(errors, nan=np.inf)
+    best = np.argmin(known)
     return float(tuning.GAMMAS[best])
 
 
@@ -78,7 +89,8 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
     m = len(means)
     R = _residual_factor(means, truth, counts)
     norms = np.sqrt(np.sum(R**2, axis=0))
-    scale = max(norms.min(), 1e-12 * norms.max())
+    least_norm = 1e-12 * norms.max()
+    scale = max(norms.min(), least_norm)
     if scale == 0:
         scale = 1.0
 
@@ -86,10 +98,12 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
     pull = np.sqrt(tuning.SHRINKAGE) * scale
     to_equal = pull * np.eye(m)
     to_one = np.full((1, m), 1e3 * scale)
+
+    # equal weights solve the rows below R
     rows = np.vstack([R, to_equal, to_one])
+    met = np.vstack([0 * R, to_equal, to_one])
     equal = np.full(m, 1 / m)
-    right = np.vstack([0 * R, to_equal, to_one]) @ equal
-    weights, _ = nnls(rows, right)
+    weights, _ = nnls(rows, met @ equal)
 
     # members that hardly count are left out
     least = tuning.NEGLIGIBLE * weights.sum()
@@ -103,13 +117,16 @@ def _residual_factor(means: Sequence[Floats], truth: Floats, counts: Floats) -> 
     It is computed from blocks of rows, so that thousands of classes take no more memory.
     """
     m = len(means)
-    root = np.sqrt(counts / counts.sum())[:, None]
+    shares = counts / counts.sum()
+    root = np.sqrt(shares)[:, None]
+    row_bytes = 8 * m * truth.shape[1]
 
     R = np.zeros((m, m))
-    for at in row_blocks(len(truth), 8 * m * truth.shape[1]):
+    for at in row_blocks(len(truth), row_bytes):
         predicted = np.stack([mean[at] for mean in means])
         residuals = (predicted - truth[at]) * root[at]
-        R = triangular_factor(R, residuals.reshape(m, -1).T)
+        columns = residuals.reshape(m, -1).T
+        R = triangular_factor(R, columns)
     return R
 
 
@@ -138,13 +155,16 @@ class Member:
 
         # what the leaves correct is the first model
         if self.corrected is not None:
-            mean = mean + self.local_weight * (self.corrected.mean - self.model.mean)
-            w = w + self.local_weight * (self.corrected.w - self.model.w)
+            back_in_mean = self.corrected.mean - self.model.mean
+            back_in_w = self.corrected.w - self.model.w
+            mean = mean + self.local_weight * back_in_mean
+            w = w + self.local_weight * back_in_w
 
         # logits, without a mean
         if self.logistic is not None:
             xp = namespace(w)
-            mean = xp.concat([mean, 0 * self.logistic[0, :]])
+            zeros = 0 * self.logistic[0, :]
+            mean = xp.concat([mean, zeros])
             w = xp.concat([w, self.logistic], axis=1)
         return LinearPredictor(self.model.features, mean, w)
 
@@ -165,9 +185,13 @@ class Member:
 
         # what the leaf of each mapped row adds
         mapping = BlockTask("metric", map_block, self.leaf_kernel, scan_size(rows))
-        local = self.leaves(rows.map(mapping, 0), budget)
+        U = rows.map(mapping, 0)
+        local = self.leaves(U, budget)
+
+        # the first columns are predictions, and the others logits
+        t = local.shape[1]
         found = namespace(found).astype(found, local.dtype, copy=False)
-        found[:, : local.shape[1]] += self.local_weight * local
+        found[:, :t] += self.local_weight * local
         return found
 
     def variance(self, X: Array, *, seen: bool = False) -> tuple[Array, Array]:
@@ -179,14 +203,19 @@ class Member:
         if self.codes is not None:
             X = self.codes(X)
         F = model.features(X)
+        outlying = self.weight * model.outlying(F, tuning.BEYOND)
 
+        # the share of the model alone
         spread = model.spread(F, seen=seen)
         of_model = spread[:, None] * model.noise
         found = (self.weight - self.local_weight) * of_model
-        if self.leaves is not None:
-            U = map_block(self.leaf_kernel, X)
-            found = found + self.local_weight * self.leaves.variance(U, seen=seen)
-        return found, self.weight * model.outlying(F, tuning.BEYOND)
+        if self.leaves is None:
+            return found, outlying
+
+        # and that of the leaves
+        U = map_block(self.leaf_kernel, X)
+        of_leaves = self.leaves.variance(U, seen=seen)
+        return found + self.local_weight * of_leaves, outlying
 
     def add_rows(
         self,
@@ -203,7 +232,8 @@ class Member:
         before = self._linear_model
         rows = with_codes(rows, self.codes)
         added = moments_of(before.features, rows, Y, weights=weights, budget=budget)
-        model = LinearModel.fit(before.features, before.moments + added, before.gamma)
+        moments = before.moments + added
+        model = LinearModel.fit(before.features, moments, before.gamma)
         if self.leaves is None:
             return replace(self, model=model)
 
@@ -212,7 +242,8 @@ class Member:
         if corrected is None:
             corrected = LinearPredictor(before.features, before.mean, before.w)
         grouping = LeafTask(self.leaf_kernel, corrected, self.leaves.tree, budget)
-        leaves = self.leaves.add_rows(rows, *grouping.over(rows, Y, weights))
+        task, *aligned = grouping.over(rows, Y, weights)
+        leaves = self.leaves.add_rows(rows, task, *aligned)
         return replace(self, model=model, leaves=leaves, corrected=corrected)
 
     @property

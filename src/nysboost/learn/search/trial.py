@@ -152,24 +152,23 @@ class CandidateTrial:
         data = prepared.data
 
         # features, and sums over the training rows of each fold
-        maps = [solution.features(prepared.scale) for solution in solutions]
         parts = []
-        for features, split, solution in zip(maps, data.splits, solutions, strict=True):
-            parts.append(_held_out_features(data, split, features, solution.gamma))
+        for split, solution in zip(data.splits, solutions, strict=True):
+            features = solution.features(prepared.scale)
+            part = _held_out_features(data, split, features, solution.gamma)
+            parts.append(part)
 
         # γ of the weights is the one that held-out rows prefer
         multiple = choose_gamma(parts)
-        models = [
-            LinearModel.fit(features, part.train, part.gamma * multiple)
-            for features, part in zip(maps, parts, strict=True)
-        ]
+        models = [part.fit(multiple) for part in parts]
+        folds = list(map(Fold, data.splits, solutions, models))
 
         # what they predict for the held-out rows
-        mean = np.concatenate(
-            [to_host(model.predict(part.F)) for model, part in zip(models, parts, strict=True)]
-        )
-        folds = list(map(Fold, data.splits, solutions, models))
-        return cls(prepared, folds, multiple, mean)
+        means = []
+        for model, part in zip(models, parts, strict=True):
+            predicted = model.predict(part.F)
+            means.append(to_host(predicted))
+        return cls(prepared, folds, multiple, np.concatenate(means))
 
     @property
     def candidate(self) -> Candidate:
@@ -214,7 +213,8 @@ class CandidateTrial:
 
         # the difference of each row, whose mean is known up to its deviation over √h
         behind = np.mean(missed - missed_by_other, axis=1)
-        deviation = np.std(behind) / len(behind) ** 0.5
+        h = len(behind)
+        deviation = np.std(behind) / h**0.5
         return float(np.mean(behind) / (deviation + SMALLEST))
 
     def score_leaves(self, most: int) -> LeafScore | None:
@@ -222,18 +222,21 @@ class CandidateTrial:
 
         Small leaves of the first fold choose ρ, and say whether larger ones can gain.
         """
-        small = HeldOutLeaves.of(self.data, self.folds[0], min(most, tuning.SMALL_LEAF))
-        rho, gain = small.choose_rho(self.mean)
-        if small.tree.n_leaves > 1 and gain < tuning.LEAF_GAIN:
+        few = min(most, tuning.SMALL_LEAF)
+        small = HeldOutLeaves.of(self.data, self.folds[0], few)
+        choice = small.choose_rho(self.mean)
+        if small.tree.n_leaves > 1 and choice.gain < tuning.LEAF_GAIN:
             return None
 
+        # what leaves of the full size add to the predictions of each fold
+        rhos = np.array([choice.rho])
         corrections = []
         for fold in self.folds:
             leaves = HeldOutLeaves.of(self.data, fold, most)
-            correction = leaves.predict(np.array([rho]))[0]
+            correction, *_ = leaves.predict(rhos)
             corrections.append(correction)
         mean = self.mean + np.concatenate(corrections)
-        return LeafScore(mean, rho, most)
+        return LeafScore(mean, choice.rho, most)
 
     def fit_to_all(self, shares: Floats, c: int, work: Progress) -> Member:
         """Return the candidate's member, fitted to all rows; with zero shares, only its features.
@@ -252,12 +255,15 @@ class CandidateTrial:
 
         # the landmarks' weights from all rows, and leaves if they are in the mixture
         gamma = solution.gamma * self.multiple
-        model = LinearModel.fit(features, data.moments(features), gamma)
+        moments = data.moments(features)
+        model = LinearModel.fit(features, moments, gamma)
         weight = float(shares.sum())
         if self.leaves is None or shares[1] == 0:
             return Member(model, weight, data.codes)
+
         leaves = self._fit_leaves(self.leaves, model, solution.gamma)
-        return Member(model, weight, data.codes, leaves, float(shares[1]))
+        local_weight = float(shares[1])
+        return Member(model, weight, data.codes, leaves, local_weight)
 
     def _descend_with_all(self, c: int, work: Progress) -> Solution:
         """Return the solution with all rows; after folds, the first one extended to c landmarks."""
@@ -287,13 +293,15 @@ class CandidateTrial:
         own = kernel
         if kernel is model.kernel:
             own = kernel.with_metric(None)
+        rho = score.rho * gamma
         error = data.error(score.mean)
-        empty = Leaves.of(own, tree, score.rho * gamma, U, data.n_outputs, error)
+        empty = Leaves.of(own, tree, rho, U, data.n_outputs, error)
         del U
 
         # all rows are added
         grouping = LeafTask(kernel, model, tree, data.budget)
-        return empty.add_rows(data.rows, *grouping.over(data.rows, data.Y, data.weights))
+        task, *aligned = grouping.over(data.rows, data.Y, data.weights)
+        return empty.add_rows(data.rows, task, *aligned)
 
 
 def leaf_kernel(data: Data, model: LinearPredictor) -> Radial:
@@ -306,15 +314,27 @@ def leaf_kernel(data: Data, model: LinearPredictor) -> Radial:
 
 
 def _held_out_features(
-    data: Data, split: Split, features: FeatureMap, gamma: float
+    data: Data,
+    split: Split,
+    features: FeatureMap,
+    gamma: float,
 ) -> HeldOutFeatures:
     """Return moments of all rows without the held-out ones, and the features of these."""
     held = data.sample(split.held)
     F = features(held.X)
-    sums = data.moments(features)
+
+    # sums over all rows less those over the held-out ones
+    train = data.moments(features)
     if not data.overlaps(split):
-        sums = sums - Moments.of(F, held.Y, held.weights)
-    return HeldOutFeatures(sums, F, held, gamma)
+        train = train - Moments.of(F, held.Y, held.weights)
+    return HeldOutFeatures(features, train, F, held, gamma)
+
+
+class RhoChoice(NamedTuple):
+    """The best ρ over γ, and the share of squared errors that leaves take away with it."""
+
+    rho: float
+    gain: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,29 +377,34 @@ class HeldOutLeaves:
         """How many held-out rows each leaf has."""
         return np.bincount(self.leaf, minlength=self.tree.n_leaves)
 
-    def choose_rho(self, mean: Floats) -> tuple[float, float]:
-        """Return the best ρ over γ, and the share of squared errors that leaves take away with it.
+    def choose_rho(self, mean: Floats) -> RhoChoice:
+        """Return the best ρ, as some leaves say.
 
         `mean` (h, t) are predictions without leaves, to which a mixture may add a part of what the
-        leaves say. Some leaves are asked.
+        leaves say.
         """
+        data = self.data
         asked = self.draw(tuning.HELD_OUT[0] // 2)
-        known = np.flatnonzero(asked[self.leaf])
-        rows = self.data.order[self.fold.split.held][known]
-        missed = self.data.Y[rows] - mean[known]
-        root = self.data.mass[rows, None] ** 0.5
+        corrections = self.predict(tuning.RHOS, asked)
 
-        # ‖r‖² − ‖r − s c‖² with the best share s of corrections c, for each ρ
-        r = root * missed
-        c = root * self.predict(tuning.RHOS, asked)[:, known]
+        # held-out rows in these leaves: residuals r and corrections c, times √ω
+        known = np.flatnonzero(asked[self.leaf])
+        held = data.order[self.fold.split.held]
+        rows = held[known]
+        root = data.mass[rows, None] ** 0.5
+        r = root * (data.Y[rows] - mean[known])
+        c = root * corrections[:, known]
+
+        # ‖r‖² − ‖r − s c‖² with the best share s of the corrections, for each ρ
         along = np.sum(r * c, axis=(1, 2))
         squares = np.sum(c * c, axis=(1, 2)) + SMALLEST
         shares = np.clip(along / squares, 0.0, 1.0)
         gains = 2 * shares * along - shares**2 * squares
 
         best = np.argmax(gains)
-        gain = gains[best] / (np.sum(r * r) + SMALLEST)
-        return float(tuning.RHOS[best]), float(gain)
+        before = np.sum(r * r) + SMALLEST
+        gain = gains[best] / before
+        return RhoChoice(float(tuning.RHOS[best]), float(gain))
 
     def predict(self, rhos: Floats, asked: NDArray[np.bool_] | None = None) -> Floats:
         """Return corrections (r, h, t) with each ρ over γ.
@@ -389,9 +414,12 @@ class HeldOutLeaves:
         data = self.data
         shape = len(rhos), len(self.leaf), data.n_outputs
         mean = np.zeros(shape)
+
+        # leaves that have held-out rows
+        has_rows = self._counts > 0
         if asked is None:
-            asked = np.ones(self.tree.n_leaves, dtype=bool)
-        asked = asked & (self._counts > 0)
+            asked = has_rows
+        asked = asked & has_rows
 
         # rows are grouped by leaf, without the held-out ones
         mass = data.mass_without(self.fold.split)
@@ -399,11 +427,13 @@ class HeldOutLeaves:
         task, *aligned = grouping.over(data.rows, data.Y, mass)
 
         # each leaf predicts its held-out rows
-        places = [np.flatnonzero(self.leaf == j) for j in range(len(asked))]
+        places = [np.flatnonzero(self.leaf == j) for j in range(self.tree.n_leaves)]
         held = [take(self.H, at) for at in places]
-        own = self.kernel.with_metric(None)
-        predict = partial(predict_leaf, own, rhos * self.fold.solution.gamma)
+        of_mapped = self.kernel.with_metric(None)
+        scaled = rhos * self.fold.solution.gamma
+        predict = partial(predict_leaf, of_mapped, scaled)
         values = data.rows.group(task, predict, held, *aligned)
+
         for at, of_leaf in zip(places, values, strict=True):
             if of_leaf is not None:
                 mean[:, at] = of_leaf
