@@ -11,7 +11,7 @@ import numpy as np
 
 from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import KernelGram
-from nysboost.kernels import Metric
+from nysboost.kernels import Matern, Metric
 from nysboost.kernels.base import Mapped
 from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import Scale, Scaling
@@ -107,16 +107,21 @@ class Candidate:
             return f"linear model, {self.space} columns"
         if not self.trained:
             return f"{type(self.kernel).__name__}, {self.space} landmarks"
-        nu = getattr(self.kernel, "nu", None)
-        kernel = "Gaussian" if nu is None else f"Matérn {nu:g}"
+
+        # a trained candidate: scaling, kernel and metric
+        kernel = "Gaussian"
+        if isinstance(self.kernel, Matern):
+            kernel = f"Matérn {self.kernel.nu:g}"
         metric = METRICS.get(str(self.shape), "as given")
         return f"{self.space}, {kernel}, {metric}"
 
     def start(self, rows: TrainingRows, c: int, rng: np.random.Generator) -> Solution:
         """Return the landmarks of `place`, or k-means centres with one scale for all features."""
         c = min(c, rows.n)
-        X = rows.X[: sample_rows(c), :]
-        A = self._first_metric(int(X.shape[1]))
+        n = sample_rows(c)
+        X = rows.X[:n, :]
+        q = int(X.shape[1])
+        A = self._first_metric(q)
 
         # landmarks that are not trained, under the metric of the candidate
         if self.place is not None:
@@ -154,10 +159,14 @@ class Candidate:
         if not self.trained:
             return start
         assert isinstance(self.kernel, Radial)
+
+        # the loss needs targets of mean zero
+        centred = rows.centred()
+        first = Point(start.Z, start.A, math.log(start.gamma))
         end = minimise_loss(
             self.kernel,
-            rows.centred(),
-            Point(start.Z, start.A, math.log(start.gamma)),
+            centred,
+            first,
             steps=steps,
             batch=step_rows(start.n_landmarks, rows.n),
             fixed_metric=not isinstance(self.shape, str),
@@ -170,6 +179,8 @@ class Candidate:
         """Return the initial metric: the same scale 1/√q for all features."""
         if not isinstance(self.shape, str):
             return np.asarray(self.shape)
+
+        # distances of columns of unit spread are then about 1
         unit = q**-0.5
         if self.shape == "one":
             return np.full((), unit)
@@ -185,9 +196,14 @@ def sample_rows(c: int) -> int:
 
 def step_rows(c: int, n: int) -> int:
     """Return how many of n rows a step with c landmarks uses: more rows give less noise."""
+    # a share of the rows, within bounds
     least, most = tuning.STEP_ROWS
-    share = min(max(n // tuning.SHARE_OF_ROWS, least), most)
-    return min(n, max(share, tuning.ROWS_OF_LANDMARK * c))
+    share = n // tuning.SHARE_OF_ROWS
+    share = min(max(share, least), most)
+
+    # but enough for the landmarks
+    enough = max(share, tuning.ROWS_OF_LANDMARK * c)
+    return min(n, enough)
 
 
 # The descent of landmarks, metric and γ down the loss, by Adam on batches of rows
@@ -220,6 +236,7 @@ class Variables:
         size = self.n_landmarks * self.n_features
         landmarks = xp.reshape(x[:size], (self.n_landmarks, self.n_features))
         A = xp.reshape(x[size:-1], self.metric_shape)
+
         least, most = LOG_GAMMA
         log_gamma = min(max(float(x[-1]), least), most)
         return Point(landmarks, A, log_gamma)
@@ -258,8 +275,10 @@ class BatchGradient:
 
         # the next rows of the sample
         n = self.rows.n
-        first = step * self.batch % (n - self.batch + 1)
-        batch = self.rows.at(slice(first, first + self.batch))
+        n_starts = n - self.batch + 1
+        first = step * self.batch % n_starts
+        last = first + self.batch
+        batch = self.rows.at(slice(first, last))
         copies = n / self.batch
 
         # the loss's gradient by U and A, and from it that by the variables
@@ -302,14 +321,21 @@ def minimise_loss(
         spread = spread / q**0.5
         start = start._replace(U=map_rows(start.U, start.A))
     of_landmarks = xp.ones_like(start.U) * spread
+
+    # a metric that is given does not move
     of_metric = xp.ones_like(start.A) * q**-0.5
     if fixed_metric:
         of_metric = 0 * of_metric
-    rates = tuning.RATE * variables.pack(Point(of_landmarks, of_metric, 1.0))
 
-    # Adam, and from mapped landmarks U back to Z = U A⁻¹
-    found = anneal(gradient, variables.pack(start), steps, rates)
+    # Adam
+    units = Point(of_landmarks, of_metric, 1.0)
+    rates = tuning.RATE * variables.pack(units)
+    first = variables.pack(start)
+    found = anneal(gradient, first, steps, rates)
     end = variables.unpack(found)
     if not mapped:
         return end
-    return end._replace(U=end.U @ xp.linalg.inv(end.A))
+
+    # from mapped landmarks U back to Z = U A⁻¹
+    back = xp.linalg.inv(end.A)
+    return end._replace(U=end.U @ back)

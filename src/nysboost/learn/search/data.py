@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -101,20 +102,25 @@ class Data:
             weights = table.weights
             groups = table.groups
 
-        # held-out rows, and as many others as memory holds; weights have the mean 1
+        # held-out rows, and as many others as memory holds
         others = max(1, _rows_that_fit(rows.n_features, budget))
         chosen = hold_out(rows.n, others, groups, cv, rng)
+
+        # weights have the mean 1
         if weights is not None:
-            weights = weights * (np.count_nonzero(weights) / weights.sum())
+            n_counting = np.count_nonzero(weights)
+            weights = weights * (n_counting / weights.sum())
             chosen = chosen.without(weights <= 0)
 
         # a table on disk is read in rising order
-        _refuse_too_wide(rows, len(chosen.order), budget)
-        stored = arrays.dense(rows.take(np.sort(chosen.order)))
-        rank = np.argsort(np.argsort(chosen.order))
+        order = chosen.order
+        _refuse_too_wide(rows, len(order), budget)
+        stored = arrays.dense(rows.take(np.sort(order)))
+        rank = np.argsort(np.argsort(order))
         X = arrays.in_float64(arrays.take(stored, rank))
+
         seed = int(rng.integers(2**31))
-        return cls(rows, Y, weights, chosen.order, X, chosen.folds, seed, budget)
+        return cls(rows, Y, weights, order, X, chosen.folds, seed, budget)
 
     @property
     def uses_folds(self) -> bool:
@@ -136,15 +142,16 @@ class Data:
     @cached_property
     def splits(self) -> list[Split]:
         """Training and held-out rows of each fold; in very small tables, all rows are both."""
-        ends = np.cumsum([0, *self.folds])
         every = np.arange(len(self.order))
-        if ends[-1] == 0:
+        if sum(self.folds) == 0:
             return [Split(every, every)]
 
         splits = []
+        ends = np.cumsum([0, *self.folds])
         for start, stop in pairwise(ends):
+            held = every[start:stop]
             train = np.concatenate([every[:start], every[stop:]])
-            splits.append(Split(train, every[start:stop]))
+            splits.append(Split(train, held))
         return splits
 
     @cached_property
@@ -169,7 +176,8 @@ class Data:
         """Return the weight of each row, with 0 for held-out rows, shape (n,)."""
         mass = self.mass.copy()
         if not self.overlaps(split):
-            mass[self.order[split.held]] = 0.0
+            held = self.order[split.held]
+            mass[held] = 0.0
         return mass
 
     def error(self, mean: Floats) -> float:
@@ -191,20 +199,24 @@ class Data:
 
     def with_codes(self, codes: PiecewiseCodes) -> Data:
         """Return the data with codes added to the features, and fewer rows in memory."""
-        most = sum(self.folds) + _rows_that_fit(len(codes.origins), self.budget)
+        fitting = _rows_that_fit(len(codes.origins), self.budget)
+        most = sum(self.folds) + fitting
+        some = self.X[:most, :]
         return replace(
             self,
             rows=with_codes(self.rows, codes),
             order=self.order[:most],
-            X=codes(self.X[:most, :]),
+            X=codes(some),
             codes=codes,
         )
 
     @cached_property
     def coded(self) -> Data:
         """The data with piecewise-linear codes, made once for all candidates that have them."""
-        some = self.X[: tuning.HELD_OUT[1], :]
-        return self.with_codes(PiecewiseCodes.of(some, tuning.CODES))
+        _, enough = tuning.HELD_OUT
+        some = self.X[:enough, :]
+        codes = PiecewiseCodes.of(some, tuning.CODES)
+        return self.with_codes(codes)
 
     def first_split(self) -> Data:
         """Return the data with only the first held-out part."""
@@ -220,7 +232,8 @@ class Data:
         every = np.arange(len(self.order))
         held = every[:n_held][:most]
         train = every[n_held:][:most]
-        return self._only(np.concatenate([held, train]), (len(held),))
+        both = np.concatenate([held, train])
+        return self._only(both, (len(held),))
 
     def in_memory(self, most: int) -> Data:
         """Return only the rows in memory, with a limited number of training rows."""
@@ -250,20 +263,23 @@ class Data:
         scale: Scale | None = None,
     ) -> TrainingRows:
         """Return some of the rows in memory, scaled if a scale is given."""
-        # rows, and targets and weights where they are
         X = arrays.take(self.X, at)
+
+        # targets and weights come from the host to where the rows are
         numbers = self.order[at]
         Y = arrays.like(self.Y[numbers], X)
         weights = None
         if self.weights is not None:
             weights = arrays.like(self.weights[numbers], X)
+
         if scale is not None:
             X = scale(X)
         return TrainingRows(X, Y, weights)
 
     def cut(self, U: Array, most: int) -> Tree:
         """Return the tree of the rows in memory, mapped to U; it does not depend on the seed."""
-        mapped = arrays.take(U, np.argsort(self.order))
+        rising = np.argsort(self.order)
+        mapped = arrays.take(U, rising)
         n_counting = int(np.count_nonzero(self.mass))
         return Tree.of(mapped, most, n_counting)
 
@@ -290,7 +306,8 @@ def _refuse_too_wide(rows: Rows, count: int, budget: Budget) -> None:
 
 def _rows_that_fit(n_features: int, budget: Budget) -> int:
     """Return the number of float64 rows that fit in the memory for a sample."""
-    return budget.bytes // SAMPLE_SHARE // (8 * n_features)
+    room = budget.bytes // SAMPLE_SHARE
+    return room // (8 * n_features)
 
 
 # Which rows are held out
@@ -305,13 +322,15 @@ class HeldOut(NamedTuple):
     def without(self, dropped: NDArray[np.bool_]) -> HeldOut:
         """Return the choice without dropped rows."""
         kept = ~dropped[self.order]
-        ends = np.cumsum([0, *self.folds])
+        order = self.order[kept]
+
         # the sizes of the folds without them
+        ends = np.cumsum([0, *self.folds])
         n_kept = np.cumsum([0, *kept])
         sizes = np.diff(n_kept[ends])
         folds = tuple(sizes[sizes > 0].tolist())
 
-        order = self.order[kept]
+        # a single row is both training and held-out row
         if len(order) < 2 or not folds:
             return HeldOut(order, (0,))
         return HeldOut(order, folds)
@@ -343,10 +362,15 @@ def hold_out(
 
 def _last_rows(n: int, held: int, room: int, rng: np.random.Generator) -> HeldOut:
     """Hold out the last rows, in one part."""
-    held = max(min(held, room // FOLDS), min(1, n - 1))
-    last = n - held + rng.permutation(held)
-    before = rng.permutation(n - held)[: room - held]
-    return HeldOut(np.concatenate([last, before]), (held,))
+    # at least one row, and one before it, if there are two
+    fitting = min(held, room // FOLDS)
+    held = max(fitting, min(1, n - 1))
+    first = n - held
+
+    last = first + rng.permutation(held)
+    before = rng.permutation(first)[: room - held]
+    order = np.concatenate([last, before])
+    return HeldOut(order, (held,))
 
 
 def _random_part(n: int, held: int, room: int, rng: np.random.Generator) -> HeldOut:
@@ -368,11 +392,14 @@ def _whole_groups(
 
     # as many groups as come near the number of rows, and at least one
     ends = shuffled.ends
-    fitting = ends[ends <= min(held, room // FOLDS)]
+    most = min(held, room // FOLDS)
+    fitting = ends[ends <= most]
     held = int(fitting.max(initial=ends[0]))
 
-    training = held + rng.permutation(n - held)
-    places = np.concatenate([np.arange(held), training])[:room]
+    # rows of the other groups in random order
+    first = np.arange(held)
+    others = held + rng.permutation(n - held)
+    places = np.concatenate([first, others])[:room]
     return HeldOut(shuffled.order[places], (held,))
 
 
@@ -392,16 +419,19 @@ def _folds(
         groups = np.arange(n)
     shuffled = ShuffledGroups.of(groups, rng)
     ends = shuffled.ends
-    ends = ends[ends <= max(room, ends[1])]
+    most = max(room, ends[1])
+    ends = ends[ends <= most]
+    order = shuffled.order[: ends[-1]]
 
     # each fold has about as many groups
     sizes_of_groups = np.diff(ends, prepend=0)
-    parts = np.array_split(sizes_of_groups, min(FOLDS, len(ends)))
+    n_parts = min(FOLDS, len(ends))
+    parts = np.array_split(sizes_of_groups, n_parts)
     sizes = [int(part.sum()) for part in parts]
 
     # of larger folds fewer are enough, but two at least
-    n_folds = max(2, -(-tuning.FOLD_ROWS // max(held, 1)))
-    order = shuffled.order[: ends[-1]]
+    enough = math.ceil(tuning.FOLD_ROWS / max(held, 1))
+    n_folds = max(2, enough)
     return HeldOut(order, tuple(sizes[:n_folds]))
 
 
@@ -463,10 +493,12 @@ class SmallTable:
             mass = np.repeat(mass / times, times)
             groups = np.arange(n)
 
+        # the user's groups are the last column
         if self.groups is not None:
-            groups = rows[:, d + t].astype(np.intp)
+            groups = rows[:, -1].astype(np.intp)
         X = arrays.like(rows[:, :d], self.X)
-        return SmallTable(X, rows[:, d : d + t], _unless_equal(mass), groups)
+        Y = rows[:, d : d + t]
+        return SmallTable(X, Y, _unless_equal(mass), groups)
 
     def _merge_equal_rows(self) -> tuple[Floats, Floats]:
         """Return the distinct rows of X, Y and groups, sorted, and the weight of each."""
@@ -475,12 +507,15 @@ class SmallTable:
             parts.append(self.groups[:, None])
         table = np.concatenate(parts, axis=1)
 
+        # rows that count
         counts = np.ones(len(table))
         if self.weights is not None:
             counts = self.weights
-        table = table[counts > 0]
-        counts = counts[counts > 0]
+        is_kept = counts > 0
+        table = table[is_kept]
+        counts = counts[is_kept]
 
+        # the weight of equal rows is the sum of theirs
         rows, number = np.unique(table, axis=0, return_inverse=True)
         mass = np.bincount(number.ravel(), counts)
         return rows, np.asarray(mass, dtype=np.float64)

@@ -28,12 +28,30 @@ Notes: TypeAlias = list[tuple[str, float]]
 """Names of candidates with their held-out errors."""
 
 
-class WeighedTrial(NamedTuple):
-    """A trial, its weight in the mixture, and a function that returns its member, fitted once."""
+@dataclass(frozen=True, eq=False)
+class WeighedTrial:
+    """A trial, and the shares of its predictions in the mixture.
+
+    Its member has c landmarks, and is fitted to all rows when it is first asked for.
+    """
 
     trial: CandidateTrial
-    weight: float
-    fit_to_all: Callable[[], Member]
+    shares: Floats
+    c: int
+    work: Progress
+
+    @property
+    def weight(self) -> float:
+        """Its weight in the mixture."""
+        return float(self.shares.sum())
+
+    def fit_to_all(self) -> Member:
+        """Return its member of the mixture, fitted once."""
+        return self._member
+
+    @cached_property
+    def _member(self) -> Member:
+        return self.trial.fit_to_all(self.shares, self.c, self.work)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +114,9 @@ class Sizes:
         if data.uses_folds:
             distinct = np.unique(to_host(data.X), axis=0)
             c = min(c, len(distinct))
-            trained = min(c, few) if leaf_rows else c
+            trained = c
+            if leaf_rows:
+                trained = min(c, few)
             in_folds = min(trained, 2 * few)
             return cls(c, in_folds, in_folds, trained, leaf_rows)
 
@@ -106,7 +126,8 @@ class Sizes:
         if leaf_rows:
             enough = data.rows.n // tuning.ROWS_WITH_LEAVES
             trained = min(c, max(few, enough))
-        return cls(c, min(trained, few), trained, trained, leaf_rows)
+        first = min(trained, few)
+        return cls(c, first, trained, trained, leaf_rows)
 
     def landmarks(self, candidate: Candidate, trained: int) -> int:
         """Return the number of landmarks of a candidate: as given if they are trained."""
@@ -150,19 +171,27 @@ def run_search(
     work = work or Progress()
     work.limit = max_time
 
-    # how many rows are in memory and in leaves, and how many landmarks there are
-    width = min(rows.n_features, tuning.WIDE) + Y.shape[1]
+    # leaves hold a row's mapped coordinates and residuals
+    n_mapped = min(rows.n_features, tuning.WIDE)
+    width = n_mapped + Y.shape[1]
     leaf_rows = rows_per_leaf(local, rows, width, budget)
+
+    # which rows are held out, and how many landmarks there are
     data = Data.draw(rows, Y, weights, rng, budget, groups=row_groups, cv=cv)
     sizes = Sizes.of(data, c, leaf_rows)
     search = Search(data, sizes, [], work)
     groups = _that_fit(groups, data, c)
     search.announce(groups)
 
-    # the four steps
+    # 1. first steps
     pilots = [search.select(group) for group in groups]
-    trials = search.go_on(_can_win(pilots))
+    promising = _can_win(pilots)
+
+    # 2. descents, 3. leaves
+    trials = search.go_on(promising)
     trials = search.score_leaves(trials)
+
+    # 4. the mixture
     result = search.mix(trials)
     _warn_of_linear(result, rows)
     return result
@@ -179,7 +208,10 @@ def _require_memory(c: int, n_features: int, budget: Budget) -> None:
 
 
 def _bytes_of_landmarks(c: int, n_features: int) -> int:
-    return 8 * (6 * c * c + 2 * c * n_features)
+    # six matrices of pairs of landmarks, and landmarks with their gradient
+    pairs = 6 * c * c
+    landmarks = 2 * c * n_features
+    return 8 * (pairs + landmarks)
 
 
 def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
@@ -189,6 +221,7 @@ def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
     """
     if len(groups) == 1:  # it was asked for
         return groups
+
     # which of the two there may be
     many = count_numeric(data.X) > tuning.WIDE
     fewer = c < min(tuning.LANDMARKS, data.rows.n)
@@ -198,9 +231,12 @@ def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
         one = group[0]
         needed = _bytes_of_landmarks(one.n_landmarks or 0, data.rows.n_features)
         too_large = fewer or needed > data.budget.bytes
-        if (one.codes and many) or (one.linear and too_large):
+        if one.codes and many:
+            continue
+        if one.linear and too_large:
             continue
         fitting.append(group)
+
     return fitting or groups
 
 
@@ -245,7 +281,8 @@ class Search:
         after = tuning.STEPS / tuning.FIRST_STEPS
         if self.data.uses_folds:
             after = len(self.data.folds)
-        self.work.begin(2 * n_candidates + len(groups) * (after + 1))
+        of_group = after + 1
+        self.work.begin(2 * n_candidates + len(groups) * of_group)
 
     def select(self, group: Sequence[Candidate]) -> Pilot:
         """Return the candidate of a group with the smallest held-out error after first steps.
@@ -266,12 +303,14 @@ class Search:
                 leaves = trial.score_leaves(self.sizes.leaf_rows)
                 trial = replace(trial, leaves=leaves)
 
-            pilot = Pilot(prepared, trial, trial.error)
+            error = trial.error
+            pilots.append(Pilot(prepared, trial, error))
+
+            # reports
             name = f"{candidate.name}, first steps"
             if candidate.trained:
-                self.notes.append((name, pilot.error))
-            pilots.append(pilot)
-            self.work.step(1, f"{name}: held-out error {pilot.error:.4g}")
+                self.notes.append((name, error))
+            self.work.step(1, f"{name}: held-out error {error:.4g}")
             if not self.work.has_time(tuning.TIME_FOR_PILOTS):
                 break
         return min(pilots, key=lambda pilot: pilot.error)
@@ -282,9 +321,11 @@ class Search:
         for pilot in pilots:
             if trials and not self.work.has_time(tuning.TIME_FOR_TRIALS):
                 break
-            c = self.sizes.landmarks(pilot.prepared.candidate, self.sizes.n_in_folds)
+            prepared = pilot.prepared
+            c = self.sizes.landmarks(prepared.candidate, self.sizes.n_in_folds)
             first = pilot.trial.folds[0].solution
-            trials.append(CandidateTrial.after(first, pilot.prepared, c, self.work))
+            trial = CandidateTrial.after(first, prepared, c, self.work)
+            trials.append(trial)
         return trials
 
     def score_leaves(self, trials: Sequence[CandidateTrial]) -> list[CandidateTrial]:
@@ -296,7 +337,8 @@ class Search:
             wider = width + trial.n_mapped + self.data.n_outputs
             fitting = rows_per_leaf("auto", self.data.rows, wider, self.data.budget)
             most = min(self.sizes.leaf_rows, fitting)
-            if most and trial.candidate.trained and self.work.has_time(tuning.TIME_FOR_LEAVES):
+            has_leaves = most > 0 and trial.candidate.trained
+            if has_leaves and self.work.has_time(tuning.TIME_FOR_LEAVES):
                 leaves = trial.score_leaves(most)
                 trial = replace(trial, leaves=leaves)
                 if leaves is not None:
@@ -304,8 +346,9 @@ class Search:
 
             # errors for reports
             for prediction in trial.predictions:
-                self.notes.append((prediction.name, trial.data.error(prediction.mean)))
-            name, error = self.notes[-1]
+                name = prediction.name
+                error = trial.data.error(prediction.mean)
+                self.notes.append((name, error))
             self.work.step(1, f"{name}: held-out error {error:.4g}")
             scored.append(trial)
         return scored
@@ -315,21 +358,24 @@ class Search:
         data = self.data
         truth = data.Y[data.held]
         mass = data.mass[data.held]
+        weights = None
+        if data.weights is not None:
+            weights = mass
+
+        # shares of all predictions
         means: list[Floats] = []
         for trial in trials:
             means += [prediction.mean for prediction in trial.predictions]
         shares = mixture_weights(means, truth, mass)
 
-        # each trial has the shares of its predictions
+        # each trial has the shares of its own
         weighed = []
-        rest = shares
+        start = 0
         for trial in trials:
-            n_predictions = len(trial.predictions)
-            of_trial = rest[:n_predictions]
-            rest = rest[n_predictions:]
+            stop = start + len(trial.predictions)
             c = self.sizes.landmarks(trial.candidate, self.sizes.n_in_all)
-            fit = FinalFit(trial, of_trial, c, self.work)
-            weighed.append(WeighedTrial(trial, float(of_trial.sum()), fit))
+            weighed.append(WeighedTrial(trial, shares[start:stop], c, self.work))
+            start = stop
 
         # what is in the mixture is fitted to all rows
         members = [one.fit_to_all() for one in weighed if one.weight > 0]
@@ -337,7 +383,7 @@ class Search:
             members=members,
             truth=truth,
             mean=np.tensordot(shares, means, 1),
-            weights=mass if data.weights is not None else None,
+            weights=weights,
             notes=self.notes,
             X=data.held_rows,
             variance=HeldOutVariance(members, data.held_rows),
@@ -345,30 +391,12 @@ class Search:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class FinalFit:
-    """A trial's member, fitted to all rows when it is first asked for."""
-
-    trial: CandidateTrial
-    shares: Floats
-    c: int
-    work: Progress
-
-    @cached_property
-    def member(self) -> Member:
-        """The member."""
-        return self.trial.fit_to_all(self.shares, self.c, self.work)
-
-    def __call__(self) -> Member:
-        """Return the member."""
-        return self.member
-
-
 def _warn_of_linear(result: SearchResult, rows: Rows) -> None:
     """Warn if a linear model predicts best and there are far more columns than rows."""
     of_linear = [one.weight for one in result.trials if one.trial.candidate.linear]
     weight = sum(of_linear)
-    if weight > 0.5 and rows.n_features > tuning.FAR_MORE * rows.n:
+    many = tuning.FAR_MORE * rows.n
+    if weight > 0.5 and rows.n_features > many:
         warnings.warn(
             f"X has {rows.n_features:,} columns and only {rows.n:,} rows, and a linear model "
             "predicts held-out rows best: scikit-learn's RidgeCV or LogisticRegression may do as "
