@@ -164,18 +164,28 @@ class BaseLearner(Estimator):
         refuse_unequal(rows.n, len(table.y))
         if table.groups is not None:
             refuse_unequal(rows.n, len(table.groups), SAID_OF_GROUPS)
-        cv = self.cv if isinstance(self.cv, str) else None
-        if cv == "time":
+
+        # splits have become groups, so a name is left: "time"
+        cv = None
+        if isinstance(self.cv, str):
+            cv = self.cv
             warn_if_unsorted(table.X, self.schema_)
 
         # what is tried, with how many landmarks
-        candidates = candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
-        budget = self._budget()
+        candidates = candidates_for(
+            self.kernel,
+            self.metric,
+            self.scale,
+            self.landmarks,
+            rows,
+        )
         c = LANDMARKS
         if not isinstance(self.n_components, str):
             c = self.n_components
         if isinstance(local, np.bool):  # out of an array of settings
             local = bool(local)
+
+        budget = self._budget()
 
         # few rows are too few for threads: 1,000 on two cores take 1.6 s, not 3; of more rows too
         # many threads wait for each other: kin40k on 16 cores 18 s, not 40, pol on two 20, not 26
@@ -212,15 +222,19 @@ class BaseLearner(Estimator):
         self._describe_mixture(rows)
 
         # the held-out error, and what precision predictions need beside it
-        squared = (fitted.truth - fitted.mean) ** 2
-        mse = np.average(squared, axis=0, weights=fitted.weights)
-        rmse = np.sqrt(mse)
-        self.validation_error_ = float(np.sqrt(mse.mean()))
-        self._single = float32_suffices(self._predict_targets, rows, rmse)
+        mse = self._set_error(fitted, fitted.mean)
+        self._single = float32_suffices(self._predict_targets, rows, np.sqrt(mse))
 
         # importances are computed when first asked for, from some held-out rows
         self._held_out: TrainingRows | None = _some_held_out(fitted, rows.n_features)
         self._importances: Floats | None = None
+
+    def _set_error(self, fitted: SearchResult, predicted: Floats) -> Floats:
+        """Set the held-out error of predictions (h, t); return the squared one of each target."""
+        squared = (fitted.truth - predicted) ** 2
+        mse = np.average(squared, axis=0, weights=fitted.weights)
+        self.validation_error_ = float(np.sqrt(mse.mean()))
+        return np.asarray(mse)
 
     def _describe_mixture(self, rows: Rows) -> None:
         """Set the attributes of the mixture, and those of its largest member."""
@@ -354,6 +368,7 @@ class BaseLearner(Estimator):
         outlying = []
         gaps = []
         for piece in rows.pieces(max(64, size)):
+            # sparse rows stay sparse, others go where the model is
             x = piece
             if not arrays.is_sparse(piece):
                 x = arrays.like(piece, rows.template)

@@ -178,9 +178,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         # scores are not near the indicators, but probabilities are
         logits = self._calibration.logits(fitted.mean)
         shares = softmax(logits, axis=1)
-        squared = (fitted.truth - shares) ** 2
-        mse = np.average(squared, axis=0, weights=fitted.weights)
-        self.validation_error_ = float(np.sqrt(mse.mean()))
+        self._set_error(fitted, shares)
 
     def _finish(self, fitted: SearchResult) -> SearchResult:
         """Calibrate the mixture; for log and hinge losses, replace it by linear classifiers."""
@@ -206,6 +204,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         for one, classifier, share in zip(trials, classifiers, shares.tolist(), strict=True):
             if one.weight == 0 and share == 0:
                 continue
+
+            # a member without a share adds no logits
             member = one.fit_to_all()
             logistic = 0 * member.model.w
             if share > 0:
@@ -270,6 +270,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if classes is None:
             return self.fit(X, y, sample_weight)
 
+        # a class that the first rows lack has no indicator, and later rows could not add one
         labels = set(check_labels(y, self).tolist())
         expected = np.asarray(classes).ravel().tolist()
         missing = [label for label in expected if label not in labels]
@@ -318,7 +319,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         of_rows = of_classes[codes]
         if sample_weight is None:
             return of_rows
-        return np.asarray(of_rows * to_numbers(sample_weight, "sample_weight"))
+        own = to_numbers(sample_weight, "sample_weight")
+        return np.asarray(of_rows * own)
 
     # Predictions
 

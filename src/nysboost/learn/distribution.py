@@ -34,9 +34,12 @@ NORMAL_SCORES = np.linspace(-3.0, 3.0, 31)
 STEP = float(NORMAL_SCORES[1] - NORMAL_SCORES[0])
 LAST_SEGMENT = len(NORMAL_SCORES) - 2
 
-ROWS_PER_LEVEL, MOST_LEVELS = 100, 20
+ROWS_PER_LEVEL = 100
 """Held-out rows per level of the prediction. Pinball loss on twelve tables over that of a normal
 distribution: .856 with 150 rows, .857 with 200, .852 with 100, .923 with a single level."""
+
+MOST_LEVELS = 20
+"""With more held-out rows, each level has more of them."""
 
 BY_STD = 0.98
 """The levels are those of the predicted std, not of the mean, if held-out quantiles then have less
@@ -268,7 +271,8 @@ def _scale_to_cover(errors: HeldOutErrors) -> VarianceScale:
     mean = np.average(errors.variance, axis=0, weights=counts)
     squared = errors.residual**2
 
-    # the negative log likelihood of each floor b, with the amplitude that suits it
+    # twice the negative log likelihood of each floor b, up to a constant: the mean of log(a² v),
+    # with a² = mean of r²/v, which makes it smallest
     losses = []
     for floor in FLOORS:
         v = errors.variance + floor * mean
@@ -276,6 +280,7 @@ def _scale_to_cover(errors: HeldOutErrors) -> VarianceScale:
         log_amplitude = np.log(np.maximum(amplitude, TINY))
         log_v = np.average(np.log(v), axis=0, weights=counts)
         losses.append(log_v + log_amplitude)
+
     best = np.argmin(losses, axis=0)
     b = FLOORS[best] * mean
 
@@ -307,11 +312,12 @@ class StandardResiduals:
 
     def find_shape(self) -> ResidualShape:
         """Return quantiles of z for rows of similar level."""
+        # parts of equally many rows, in the order of their levels
         n_levels = len(self.z) // ROWS_PER_LEVEL
         n_levels = min(max(n_levels, 1), MOST_LEVELS)
         order = np.argsort(self.level, kind="stable")
 
-        # parts of equally many rows, each at the median of its levels
+        # each part stands for the median of its levels
         levels = []
         values = []
         for rows in np.array_split(order, n_levels):
@@ -345,7 +351,8 @@ def _cross_validate(residuals: StandardResiduals, units: Floats) -> float:
 
     loss = 0.0
     for learned, scored in ((first, second), (second, first)):
-        shape = residuals.take(learned).find_shape()
+        part = residuals.take(learned)
+        shape = part.find_shape()
         quantiles = shape.quantiles(residuals.level[scored], CHOOSING_SCORES)
         missed = residuals.z[scored, None] - quantiles
         of_rows = pinball(missed, CHOOSING_LEVELS).sum(axis=1)

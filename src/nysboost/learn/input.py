@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -281,6 +282,8 @@ def groups_of_splits(cv: object) -> Indices | None:
     """
     if cv is None or (isinstance(cv, str) and cv == "time"):
         return None
+
+    # the test sets hold each row once
     tests = _test_sets(cv)
     rows = np.concatenate([np.empty(0), *tests])
     is_partition = np.array_equal(np.sort(rows), np.arange(len(rows)))
@@ -400,6 +403,7 @@ def read_blocks(blocks: Iterator[object], weights: ArrayLike | None) -> Iterator
             msg = "sample_weight was given twice, in the blocks of the iterator and as an argument."
             raise ValueError(msg)
 
+        # each row has a target
         table = TrainingTable(*block)
         if not hasattr(table.X, "shape"):
             table = replace(table, X=_with_shape(table.X))
@@ -408,11 +412,13 @@ def read_blocks(blocks: Iterator[object], weights: ArrayLike | None) -> Iterator
         if n_targets != n:
             msg = f"A block of the iterator has {n} rows in X and {n_targets} values in y."
             raise ValueError(msg)
+
+        # the weights of all rows are given in the order of the blocks
         if weights is not None:
             own = np.asarray(weights)[start : start + n]
             table = replace(table, weights=own)
         start += n
-        if n:
+        if n > 0:
             yield table
 
     if weights is not None:
@@ -434,8 +440,9 @@ def take_buffer(blocks: Iterator[TrainingTable]) -> TrainingTable:
     held: list[TrainingTable] = []
     size = 0
     for block in blocks:
-        held.append(replace(block, y=np.asarray(block.y)))
-        size += 8 * int(np.prod(block.X.shape))
+        y = np.asarray(block.y)
+        held.append(replace(block, y=y))
+        size += 8 * math.prod(block.X.shape)
         if size >= BUFFER_BYTES:
             break
     if not held:
@@ -450,12 +457,13 @@ def _join_weights(blocks: Sequence[TrainingTable]) -> Floats | None:
     """Return the weights of all rows, 1 in blocks without; None if no block has weights."""
     if all(block.weights is None for block in blocks):
         return None
+
     weights = []
     for block in blocks:
-        if block.weights is None:
-            weights.append(np.ones(len(block.y)))
-        else:
-            weights.append(block.weights)
+        of_block = block.weights
+        if of_block is None:
+            of_block = np.ones(len(block.y))
+        weights.append(of_block)
     return np.concatenate(weights)
 
 
@@ -486,6 +494,8 @@ def _join_frames(parts: list[Table]) -> Table:
 
     if not all(map(is_frame, parts)):
         raise ValueError("The iterator yields data frames and arrays: give blocks of one kind.")
+
+    # the columns of the first block, in its order
     frames = [to_narwhals(part) for part in parts]
     names = list_column_names(parts[0])
     for i, frame in enumerate(frames):
@@ -495,6 +505,8 @@ def _join_frames(parts: list[Table]) -> Table:
     schemas = {(frame.implementation, *frame.schema.items()) for frame in frames}
     if len(schemas) == 1:
         return nw.concat(frames).to_native()
+
+    # Arrow finds a type that holds the values of all blocks, as of whole numbers and fractions
     pa = import_optional("pyarrow")
     tables = [frame.to_arrow() for frame in frames]
     try:

@@ -34,9 +34,12 @@ AHEAD = 2.0
 """The starting point is the least-squares fit to labels −2 and 2: 13 steps for the hinge on digits,
 20 with labels −1 and 1."""
 
-HALVINGS, ARMIJO = 40, 0.45
+ARMIJO = 0.45
 """A step is halved until the objective falls by this share of the linear prediction; on a parabola
 a full Newton step has half of it."""
+
+HALVINGS = 40
+"""A step is halved at most this many times."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +145,13 @@ def fit_margins(
         Starting point; None starts from a least-squares fit.
     """
     features.keep()
+
+    # C ω, the weight of each row in the objective
     n, p = signs.shape
     strength = np.full(n, objective.C)
     if weights is not None:
         strength = objective.C * weights
+
     if start is None:
         start = _least_squares(features, signs, strength, objective.intercept)
 
@@ -260,6 +266,7 @@ class Problems:
         dw = self.xp.zeros_like(gw)
         db = self.xp.zeros_like(gb)
         for j in unsolved.tolist():
+            # a row whose loss is linear where it is does not bend the objective
             rows, kappa_j = _rows_with_curvature(kappa[:, j], most)
             F = self.features.at(rows)
             hessian = Hessian(F, kappa_j, self.objective.intercept)
@@ -279,6 +286,8 @@ class Problems:
             gains = after <= before - ARMIJO * t * promised
             if gains.all():
                 break
+
+            # the others have gone too far
             t = np.where(gains, t, t / 2)
         return t
 

@@ -237,6 +237,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def _add(self, table: TrainingTable) -> None:
         Y = self._observations(table.y, table.X)
         scaled = self._standardise(Y)
+
+        # squares of larger targets are out of range
         if abs(scaled).max() > 1 / SMALLEST:
             largest = float(abs(Y).max())
             raise ValueError(
@@ -396,11 +398,12 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         -------
         array of shape (n,) or (n, t)
         """
-        Y = self._observations(y, X)
-        mean, std = self._predict_scaled(X)
-        refuse_unequal(len(mean), len(Y))
-        of_scaled = self._distribution.log_density(mean, std, self._standardise(Y))
-        return self._shaped(of_scaled - np.log(self._unit))
+        scaled, mean, std = self._compare(X, y)
+        of_scaled = self._distribution.log_density(mean, std, scaled)
+
+        # y = centre + unit · scaled stretches the density by the unit
+        found = of_scaled - np.log(self._unit)
+        return self._shaped(found)
 
     @with_usual_errors
     def crps(self, X: TableLike, y: TableLike) -> Floats:
@@ -419,16 +422,21 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         -------
         array of shape (n,) or (n, t)
         """
-        Y = self._observations(y, X)
-        mean, std = self._predict_scaled(X)
-        refuse_unequal(len(mean), len(Y))
+        scaled, mean, std = self._compare(X, y)
         quantiles = self._distribution.quantiles(mean, std, CRPS_LEVELS)
-        missed = self._standardise(Y)[:, :, None] - quantiles
+        missed = scaled[:, :, None] - quantiles
 
         # twice the integral of the pinball loss over the levels
         losses = pinball(missed, CRPS_LEVELS)
         found: Floats = 2 * losses.mean(axis=2) * self._unit
         return self._shaped(found)
+
+    def _compare(self, X: TableLike, y: TableLike) -> tuple[Floats, Floats, Floats]:
+        """Return observations, means and deviations, (n, t) each, of y at unit spread."""
+        Y = self._observations(y, X)
+        mean, std = self._predict_scaled(X)
+        refuse_unequal(len(mean), len(Y))
+        return self._standardise(Y), mean, std
 
     def _predict_scaled(self, X: TableLike) -> tuple[Floats, Floats]:
         """Return means and standard deviations on the host, of y at unit spread, (n, t) each."""

@@ -50,7 +50,8 @@ def permutation_importances(
         Shares, which sum to 1.
     """
     rng = np.random.default_rng(0)
-    unshuffled = _squared_error(predict(rows.X), rows.Y)
+    as_they_are = predict(rows.X)
+    unshuffled = _squared_error(as_they_are, rows.Y)
     growth = np.zeros(n_columns)
     for j in _columns_to_shuffle(rows.X, rows.Y, origins):
         # all features of a column move together
@@ -62,6 +63,7 @@ def permutation_importances(
         error = _squared_error(predict(shuffled), rows.Y)
         growth[j] = max(error - unshuffled, 0.0)
 
+    # if no column matters, all have the same share
     total = growth.sum()
     if total == 0:
         return np.full(n_columns, 1 / n_columns)

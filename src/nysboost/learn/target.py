@@ -42,6 +42,8 @@ def target(
         )
     Y = indicators(y, gram.n)
     c = settings.landmarks(gram.n)
+
+    # a Matérn kernel keeps its smoothness
     family: str | Kernel = "auto"
     if isinstance(kernel, Matern):
         family = kernel
