@@ -162,7 +162,8 @@ class Candidate:
 
         # the loss needs targets of mean zero
         centred = rows.centred()
-        first = Point(start.Z, start.A, math.log(start.gamma))
+        log_gamma = math.log(start.gamma)
+        first = Point(start.Z, start.A, log_gamma)
         end = minimise_loss(
             self.kernel,
             centred,
@@ -173,7 +174,8 @@ class Candidate:
             mapped=self.mapped_landmarks,
             work=work,
         )
-        return replace(start, Z=end.U, A=end.A, gamma=math.exp(end.log_gamma))
+        gamma = math.exp(end.log_gamma)
+        return replace(start, Z=end.U, A=end.A, gamma=gamma)
 
     def _first_metric(self, q: int) -> Floats:
         """Return the initial metric: the same scale 1/√q for all features."""
@@ -234,7 +236,8 @@ class Variables:
         # in the order in which they were packed
         xp = namespace(x)
         size = self.n_landmarks * self.n_features
-        landmarks = xp.reshape(x[:size], (self.n_landmarks, self.n_features))
+        shape = self.n_landmarks, self.n_features
+        landmarks = xp.reshape(x[:size], shape)
         A = xp.reshape(x[size:-1], self.metric_shape)
 
         least, most = LOG_GAMMA

@@ -330,7 +330,7 @@ class HeldOut(NamedTuple):
         sizes = np.diff(n_kept[ends])
         folds = tuple(sizes[sizes > 0].tolist())
 
-        # a single row is both training and held-out row
+        # if none can be held out, all rows are both training and held-out rows
         if len(order) < 2 or not folds:
             return HeldOut(order, (0,))
         return HeldOut(order, folds)
@@ -349,90 +349,86 @@ def hold_out(
     or whole groups.
     """
     held = count_held(n)
-    room = held + others
+    draw = HeldOutDraw(n, held, held + others, rng)
 
     if cv == "time":
-        return _last_rows(n, held, room, rng)
+        return draw.last_rows()
     if uses_folds(n):
-        return _folds(n, held, room, groups, rng)
+        return draw.in_turn(groups)
     if groups is None:
-        return _random_part(n, held, room, rng)
-    return _whole_groups(n, held, room, groups, rng)
+        return draw.random_part()
+    return draw.whole_groups(groups)
 
 
-def _last_rows(n: int, held: int, room: int, rng: np.random.Generator) -> HeldOut:
-    """Hold out the last rows, in one part."""
-    # at least one row, and one before it, if there are two
-    fitting = min(held, room // FOLDS)
-    held = max(fitting, min(1, n - 1))
-    first = n - held
+@dataclass(frozen=True, eq=False)
+class HeldOutDraw:
+    """A draw of about `held` of n rows to hold out, with `room` for all rows in memory."""
 
-    last = first + rng.permutation(held)
-    before = rng.permutation(first)[: room - held]
-    order = np.concatenate([last, before])
-    return HeldOut(order, (held,))
+    n: int
+    held: int
+    room: int
+    rng: np.random.Generator
 
+    @property
+    def most(self) -> int:
+        """Largest number of held-out rows: a fifth of the rows in memory."""
+        return min(self.held, self.room // FOLDS)
 
-def _random_part(n: int, held: int, room: int, rng: np.random.Generator) -> HeldOut:
-    """Hold out one part of many rows, drawn at random."""
-    order = rng.permutation(n)[:room]
-    held = min(held, len(order) // FOLDS)
-    return HeldOut(order, (held,))
+    def last_rows(self) -> HeldOut:
+        """Hold out the last rows, in one part."""
+        # at least one row, and one before it, if there are two
+        held = max(self.most, min(1, self.n - 1))
+        first = self.n - held
 
+        last = first + self.rng.permutation(held)
+        before = self.rng.permutation(first)
+        order = np.concatenate([last, before[: self.room - held]])
+        return HeldOut(order, (held,))
 
-def _whole_groups(
-    n: int,
-    held: int,
-    room: int,
-    groups: Indices,
-    rng: np.random.Generator,
-) -> HeldOut:
-    """Hold out whole groups of many rows, in one part."""
-    shuffled = ShuffledGroups.of(groups, rng)
+    def random_part(self) -> HeldOut:
+        """Hold out one part of many rows, drawn at random."""
+        order = self.rng.permutation(self.n)[: self.room]
+        return HeldOut(order, (self.most,))
 
-    # as many groups as come near the number of rows, and at least one
-    ends = shuffled.ends
-    most = min(held, room // FOLDS)
-    fitting = ends[ends <= most]
-    held = int(fitting.max(initial=ends[0]))
+    def whole_groups(self, groups: Indices) -> HeldOut:
+        """Hold out whole groups of many rows, in one part."""
+        shuffled = ShuffledGroups.of(groups, self.rng)
 
-    # rows of the other groups in random order
-    first = np.arange(held)
-    others = held + rng.permutation(n - held)
-    places = np.concatenate([first, others])[:room]
-    return HeldOut(shuffled.order[places], (held,))
+        # as many groups as come near the number of rows, and at least one
+        ends = shuffled.ends
+        fitting = ends[ends <= self.most]
+        held = int(fitting.max(initial=ends[0]))
 
+        # rows of the other groups in random order
+        first = np.arange(held)
+        others = held + self.rng.permutation(self.n - held)
+        places = np.concatenate([first, others])[: self.room]
+        return HeldOut(shuffled.order[places], (held,))
 
-def _folds(
-    n: int,
-    held: int,
-    room: int,
-    groups: Indices | None,
-    rng: np.random.Generator,
-) -> HeldOut:
-    """Hold out folds of few rows in turn, as many as make enough held-out rows."""
-    if n < 2:
-        return HeldOut(np.arange(n), (0,))
+    def in_turn(self, groups: Indices | None) -> HeldOut:
+        """Hold out folds of few rows in turn, as many as make enough held-out rows."""
+        if self.n < 2:
+            return HeldOut(np.arange(self.n), (0,))
 
-    # groups in random order, as many as memory holds
-    if groups is None:
-        groups = np.arange(n)
-    shuffled = ShuffledGroups.of(groups, rng)
-    ends = shuffled.ends
-    most = max(room, ends[1])
-    ends = ends[ends <= most]
-    order = shuffled.order[: ends[-1]]
+        # groups in random order, as many as memory holds
+        if groups is None:
+            groups = np.arange(self.n)
+        shuffled = ShuffledGroups.of(groups, self.rng)
+        ends = shuffled.ends
+        fitting = max(self.room, ends[1])
+        ends = ends[ends <= fitting]
+        order = shuffled.order[: ends[-1]]
 
-    # each fold has about as many groups
-    sizes_of_groups = np.diff(ends, prepend=0)
-    n_parts = min(FOLDS, len(ends))
-    parts = np.array_split(sizes_of_groups, n_parts)
-    sizes = [int(part.sum()) for part in parts]
+        # each fold has about as many groups
+        sizes_of_groups = np.diff(ends, prepend=0)
+        n_parts = min(FOLDS, len(ends))
+        parts = np.array_split(sizes_of_groups, n_parts)
+        sizes = [int(part.sum()) for part in parts]
 
-    # of larger folds fewer are enough, but two at least
-    enough = math.ceil(tuning.FOLD_ROWS / max(held, 1))
-    n_folds = max(2, enough)
-    return HeldOut(order, tuple(sizes[:n_folds]))
+        # of larger folds fewer are enough, but two at least
+        enough = math.ceil(tuning.FOLD_ROWS / max(self.held, 1))
+        n_folds = max(2, enough)
+        return HeldOut(order, tuple(sizes[:n_folds]))
 
 
 class ShuffledGroups(NamedTuple):

@@ -85,6 +85,15 @@ class LeafRows(NamedTuple):
         all_counts = xp.concat([self.counts, new.counts])
         return LeafRows(all_V, all_R, all_counts)
 
+    def at(self, rows: slice) -> LeafRows:
+        """Return some solved rows."""
+        assert self.w is not None
+        V = self.V[rows, :]
+        R = self.R[rows, :]
+        counts = self.counts[rows]
+        w = self.w[rows, :]
+        return LeafRows(V, R, counts, w)
+
     def kernel_matrix(self, kernel: Radial) -> Array:
         """Return k(V, V), shape (n, n), in float64."""
         V = arrays.in_float64(self.V)
@@ -274,12 +283,9 @@ class Leaves:
 
         The task comes from `LeafTask.over`, and returns the leaf and the data of each row.
         """
-        before = []
-        for j in range(self.tree.n_leaves):
-            at = self._rows_of(j)
-            V = self.V[at, :]
-            leaf = LeafRows(V, self.R[at, :], self.counts[at], self.w[at, :])
-            before.append(leaf)
+        every = LeafRows(self.V, self.R, self.counts, self.w)
+        places = [self._rows_of(j) for j in range(self.tree.n_leaves)]
+        before = [every.at(place) for place in places]
 
         # each leaf is solved where its rows meet
         join = partial(_join_leaf, self.of_mapped, self.rho)
@@ -348,8 +354,9 @@ def nearest_variance(
 
     # K: kernel values among these rows
     flat = near.ravel()
-    some = arrays.take(V, flat)
-    K = _kernel_in_groups(kernel, xp.reshape(some, (*near.shape, V.shape[1])))
+    shape = *near.shape, V.shape[1]
+    W = xp.reshape(arrays.take(V, flat), shape)
+    K = _kernel_in_groups(kernel, W)
 
     # ρ diag(1/ω)
     times = xp.reshape(arrays.take(counts, flat), near.shape)
@@ -496,7 +503,12 @@ class LeafTask:
         return leaf[kept], table
 
 
-def rows_per_leaf(local: bool | int | str, rows: Rows, width: int, budget: Budget) -> int:
+def rows_per_leaf(
+    local: bool | int | str,
+    rows: Rows,
+    width: int,
+    budget: Budget,
+) -> int:
     """Return the largest number of rows of a leaf, so that two kernel matrices fit; 0 is no leaves.
 
     The leaves hold all rows, with `width` numbers for each. "auto" uses leaves if they fit.

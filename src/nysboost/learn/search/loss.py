@@ -65,7 +65,8 @@ class TrainingRows(NamedTuple):
         xp = namespace(self.Y)
         if self.weights is None:
             return xp.mean(self.Y, axis=0)
-        return xp.sum(self.weighted(self.Y), axis=0) / xp.sum(self.weights)
+        weighted = self.weighted(self.Y)
+        return xp.sum(weighted, axis=0) / xp.sum(self.weights)
 
     def weighted(self, values: Array) -> Array:
         """Return values (n, k), each row times its weight."""
@@ -88,7 +89,9 @@ class TrainingRows(NamedTuple):
         weights = self.weights
         if weights is not None:
             weights = take(weights, rows)
-        return TrainingRows(take(self.X, rows), take(self.Y, rows), weights)
+        X = take(self.X, rows)
+        Y = take(self.Y, rows)
+        return TrainingRows(X, Y, weights)
 
 
 class Point(NamedTuple):
@@ -296,7 +299,8 @@ class CollapsedBound:
         numbers = to_host(xp.stack([value, to_log_gamma, noise]))
         if not np.isfinite(numbers).all():
             return None
-        return cls(float(numbers[0]), float(numbers[1]), within, cross)
+        L, slope, _ = numbers.tolist()
+        return cls(L, slope, within, cross)
 
 
 def _noise(total: Array, explained: Array) -> Array:
@@ -352,14 +356,16 @@ class CrossKernel:
         if isinstance(rows.X, np.ndarray):
             entries = BLOCK
             threads = usable_threads(Budget())
-        block = entries // point.U.shape[0] + 1
-        self.plan = Plan(rows.n, min(block, rows.n), threads)
+        fitting = entries // point.U.shape[0] + 1
+        block = min(fitting, rows.n)
+        self.plan = Plan(rows.n, block, threads)
 
     def sums(self) -> Sums:
         """Return S = CᵀC, b = CᵀY, YᵀY and n, and keep [C, Y] and φ' of each block."""
         S, b = self._sum(self._block_moments)
         rows = self.rows
-        total = namespace(rows.Y).sum(rows.weighted(rows.Y) * rows.Y)
+        weighted = rows.weighted(rows.Y)
+        total = namespace(rows.Y).sum(weighted * rows.Y)
         return Sums(S, b, total, rows.total_weight())
 
     def pull_back(self, bound: CollapsedBound) -> CrossGradient:
@@ -411,9 +417,14 @@ def _squared_distances(X: Array, U: Array) -> Array:
     xp = namespace(X)
     x = squared_norms(X)[:, None]
     u = squared_norms(U)[:, None]
-    left = xp.concat([X, x, xp.ones_like(x)], axis=1)
-    right = xp.concat([-2 * U, xp.ones_like(u), u], axis=1)
-    return apply_in_place("maximum", left @ right.T, 0.0)
+    of_x = xp.ones_like(x)
+    of_u = xp.ones_like(u)
+    left = xp.concat([X, x, of_x], axis=1)
+    right = xp.concat([-2 * U, of_u, u], axis=1)
+
+    # rounding may make the distance of equal points negative
+    squared = left @ right.T
+    return apply_in_place("maximum", squared, 0.0)
 
 
 def _inner(X: Array, Y: Array, A: Array) -> Array:

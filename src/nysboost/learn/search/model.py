@@ -44,7 +44,8 @@ class HeldOutFeatures:
         mean = train.mean
 
         # w = (FᵀF + γI)⁻¹ Fᵀ(Y − μ)
-        b = train.FY - train.F[:, None] * mean[None, :]
+        of_mean = train.F[:, None] * mean[None, :]
+        b = train.FY - of_mean
         gamma = self.gamma * multiple
         ridge = gamma * arrays.identity(b.shape[0], b)
         w = xp.linalg.solve(train.FF + ridge, b)
@@ -67,7 +68,7 @@ def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
         of_folds = [fold.squared_error(multiple) for fold in folds]
         errors.append(sum(of_folds))
 
-    # a system that rounding makes singular has no error
+    # an error that is not a number is never the smallest
     known = np.nan_to_num(errors, nan=np.inf)
     best = np.argmin(known)
     return float(tuning.GAMMAS[best])

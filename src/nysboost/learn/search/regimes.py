@@ -217,7 +217,8 @@ def _wide_candidates(request: Request) -> list[Candidate]:
     enough_rows = request.n_features <= request.n_rows
     if request.narrow != "full" and (enough_rows or not candidates):
         space = spaces[-1]
-        candidates.append(Candidate(request.smooth, request.narrow, space, SCALINGS[space]))
+        scaling = SCALINGS[space]
+        candidates.append(Candidate(request.smooth, request.narrow, space, scaling))
     return candidates
 
 
@@ -262,7 +263,12 @@ def _linear(request: Request, spaces: list[str]) -> Groups:
     return [tuple(models)]
 
 
-def _untrained(kernel: Mapped, place: Place, name: str, request: Request) -> tuple[Candidate, ...]:
+def _untrained(
+    kernel: Mapped,
+    place: Place,
+    name: str,
+    request: Request,
+) -> tuple[Candidate, ...]:
     """Return candidates with the landmarks of `place`, one for each bandwidth."""
     scaling = SCALINGS[request.scale or "none"]
 

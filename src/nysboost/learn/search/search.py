@@ -208,7 +208,6 @@ def _require_memory(c: int, n_features: int, budget: Budget) -> None:
 
 
 def _bytes_of_landmarks(c: int, n_features: int) -> int:
-    # six matrices of pairs of landmarks, and landmarks with their gradient
     pairs = 6 * c * c
     landmarks = 2 * c * n_features
     return 8 * (pairs + landmarks)

@@ -406,7 +406,11 @@ class HeldOutLeaves:
         gain = gains[best] / before
         return RhoChoice(float(tuning.RHOS[best]), float(gain))
 
-    def predict(self, rhos: Floats, asked: NDArray[np.bool_] | None = None) -> Floats:
+    def predict(
+        self,
+        rhos: Floats,
+        asked: NDArray[np.bool_] | None = None,
+    ) -> Floats:
         """Return corrections (r, h, t) with each ρ over γ.
 
         They are 0 where a leaf is not asked, or has no rows.
@@ -423,11 +427,13 @@ class HeldOutLeaves:
 
         # rows are grouped by leaf, without the held-out ones
         mass = data.mass_without(self.fold.split)
-        grouping = LeafTask(self.kernel, self.fold.model, self.tree, data.budget, asked)
+        model = self.fold.model
+        grouping = LeafTask(self.kernel, model, self.tree, data.budget, asked)
         task, *aligned = grouping.over(data.rows, data.Y, mass)
 
         # each leaf predicts its held-out rows
-        places = [np.flatnonzero(self.leaf == j) for j in range(self.tree.n_leaves)]
+        leaves = range(self.tree.n_leaves)
+        places = [np.flatnonzero(self.leaf == j) for j in leaves]
         held = [take(self.H, at) for at in places]
         of_mapped = self.kernel.with_metric(None)
         scaled = rhos * self.fold.solution.gamma
