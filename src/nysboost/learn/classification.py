@@ -190,8 +190,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         """Calibrate the mixture with logistic regressions on the features of each trial."""
         # held-out rows give each logistic regression a share of the logits
         trials = fitted.trials
-        few_classes = len(self.classes_) <= MOST_CLASSES
-        if not few_classes or not current().has_time():
+        many_classes = len(self.classes_) > MOST_CLASSES
+        if many_classes or not current().has_time():
             trials = ()
         classifiers = [fit_beside_squares(one.trial) for one in trials]
         beside = [classifier.scores for classifier in classifiers]

@@ -163,11 +163,11 @@ def fit_margins(
     while len(unsolved) > 0 and n_iter < objective.max_iter:
         n_iter += 1
         gw, gb = problems.gradient(at)
-        dw, db = problems.newton_direction(at, gw, gb, unsolved)
-        direction = problems.point(dw, db)
+        direction = problems.newton_direction(at, gw, gb, unsolved)
 
         # by how much a full step would lower each objective if it were linear
-        slope = problems.xp.sum(gw * dw, axis=0) + gb * db
+        slope = problems.xp.sum(gw * direction.w, axis=0)
+        slope += gb * direction.b
         promised = -arrays.to_host(slope)
 
         # t, the step sizes, by Armijo's rule
@@ -249,9 +249,7 @@ class Problems:
         of_rows = self.features.fold(_products, None, by_score)
         return at.w + of_rows, _sums(by_score)
 
-    def newton_direction(
-        self, at: Point, gw: Array, gb: Array, unsolved: Indices
-    ) -> tuple[Array, Array]:
+    def newton_direction(self, at: Point, gw: Array, gb: Array, unsolved: Indices) -> Point:
         """Return −H⁻¹g of the unsolved problems, and zeros for the others.
 
         The Hessian H uses the rows with second derivatives, or a sample of them.
@@ -271,9 +269,8 @@ class Problems:
             F = self.features.at(rows)
             hessian = Hessian(F, kappa_j, self.objective.intercept)
             one = slice(j, j + 1)
-            step = hessian.step(gw[:, one], gb[one])
-            dw[:, one], db[one] = step
-        return dw, db
+            dw[:, one], db[one] = hessian.step(gw[:, one], gb[one])
+        return self.point(dw, db)
 
     def find_step_sizes(
         self, at: Point, direction: Point, before: Floats, promised: Floats

@@ -55,10 +55,8 @@ def permutation_importances(
     growth = np.zeros(n_columns)
     for j in _columns_to_shuffle(rows.X, rows.Y, origins):
         # all features of a column move together
-        of_column = origins == j
         order = rng.permutation(len(rows.X))
-        shuffled = rows.X.copy()
-        shuffled[:, of_column] = rows.X[order][:, of_column]
+        shuffled = np.where(origins == j, rows.X[order], rows.X)
 
         error = _squared_error(predict(shuffled), rows.Y)
         growth[j] = max(error - unshuffled, 0.0)
