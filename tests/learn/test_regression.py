@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from learners import wave as table
 from sklearn.base import clone
+from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_checks
 
@@ -327,3 +328,18 @@ def test_blocks_of_other_widths_and_of_too_few_targets_are_refused():
 def small_regressor():
     X = np.random.default_rng(0).normal(size=(40, 2))
     return nb.NystroemRegressor(8, local=False, random_state=0).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("how", [{"kernel": "linear", "local": False}, {}])
+def test_few_rows_of_a_linear_target_are_predicted_as_by_ridge_regression(how):
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(396, 3))
+        y = X @ [1, 2, 3] + 0.1 * rng.normal(size=396)
+        errors = []
+        for model in nb.NystroemRegressor(**how, random_state=0), RidgeCV(np.logspace(-4, 3, 20)):
+            missed = model.fit(X[:96], y[:96]).predict(X[96:]) - y[96:]
+            errors.append(np.sqrt(np.mean(missed**2)))
+        ratios.append(errors[0] / errors[1])
+    assert max(ratios) < 1.06

@@ -106,7 +106,7 @@ def test_fits_of_all_kinds_give_them_back():
     assert thread_counts() == before
     nb.approximate(X, "joint", n_components=20, random_state=0).relative_error()
     assert thread_counts() == before
-    with pytest.raises(ValueError, match="as many of one"):
+    with pytest.raises(ValueError, match="the same number of both"):
         nb.NystroemRegressor(n_components=12).fit(X, y[:5])
     assert thread_counts() == before
 

@@ -19,7 +19,12 @@ from nysboost.kernels.scaling import (
     unit_spread,
 )
 from nysboost.learn.search import tuning
-from nysboost.learn.search.candidates import Candidate, Place, uniform_landmarks
+from nysboost.learn.search.candidates import (
+    Candidate,
+    Place,
+    spanning_landmarks,
+    uniform_landmarks,
+)
 from nysboost.learn.search.data import uses_folds
 from nysboost.numerics.messages import unknown
 from nysboost.rows.rows import Rows
@@ -138,8 +143,9 @@ def make_candidates(
     # without training, for targets that are nearly linear: random landmarks, and a linear model
     baseline = _untrained(UNIT_GAUSSIAN, uniform_landmarks, "uniform", request)
     linear: Groups = []
-    if request.few and request.wide:
-        linear = _linear(request, request.scalings("none", "standard"))
+    if request.few:
+        scalings = ["none", "standard"] if request.wide else ["standard"]
+        linear = _linear(request, request.scalings(*scalings))
 
     # landmarks and metric trained on y, and the same with codes, for steps and spikes
     return [*_trained(request), *_with_codes(request), *linear, baseline]
@@ -237,7 +243,7 @@ def _with_codes(request: Request) -> Groups:
 
 
 def _linear(request: Request, spaces: list[str]) -> Groups:
-    """Return linear models of the columns for each scaling; one of them is selected.
+    """Return a linear model of the columns for each scaling.
 
     A Gaussian kernel much wider than the data is nearly linear. With as many landmarks as rows or
     columns, its ridge regression equals that of the columns.
@@ -252,15 +258,11 @@ def _linear(request: Request, spaces: list[str]) -> Groups:
         1 / bandwidth,
         "standard",
         unit_spread,
-        place=uniform_landmarks,
+        place=spanning_landmarks,
         n_landmarks=enough,
     )
 
-    models = []
-    for space in spaces:
-        model = replace(scaled, space=space, scaling=SCALINGS[space])
-        models.append(model)
-    return [tuple(models)]
+    return _each_alone(replace(scaled, space=space, scaling=SCALINGS[space]) for space in spaces)
 
 
 def _untrained(

@@ -51,7 +51,7 @@ RHOS = 10.0 ** np.arange(1.5, -1.6, -1.0)
 BANDWIDTHS = 2.0 ** np.arange(-2.0, 3.1)
 """Bandwidths of landmarks that are not trained, in units of √d spreads."""
 
-LINEAR_BANDWIDTH, LINEAR_LANDMARKS, FAR_MORE = 8.0, 1024, 1.5
+LINEAR_BANDWIDTH, LINEAR_LANDMARKS, FAR_MORE = 16.0, 1024, 1.5
 """Bandwidth of linear models, in the same units, and their largest number of landmarks. A warning
 names them if columns are more than the third number times the rows."""
 
