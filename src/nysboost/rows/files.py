@@ -204,8 +204,8 @@ def is_hdf5(store: object) -> bool:
 def refuse_full_disk(dataset: Dataset, count: int) -> None:
     """Raise an OSError if the next `count` rows of a dataset may not fit on the disk.
 
-    The estimate includes the chunks that they touch, and space that HDF5 has allocated but not yet
-    written.
+    The estimate includes the chunks that they touch, those that HDF5 may hold in its cache, and
+    space that it has allocated but not yet written.
     """
     path = Path(dataset.file.filename)
     if not path.is_file():  # a file in memory
@@ -216,7 +216,9 @@ def refuse_full_disk(dataset: Dataset, count: int) -> None:
         # HDF5 allocates all rows with the first write
         needed = dataset.nbytes - dataset.id.get_storage_size()
     else:
-        needed = (count + 2 * dataset.chunks[0]) * row_bytes
+        _, cache_bytes, *_ = dataset.id.get_access_plist().get_chunk_cache()
+        cached = min(cache_bytes, dataset.nbytes)
+        needed = (count + 2 * dataset.chunks[0]) * row_bytes + cached
 
     not_written = dataset.file.id.get_filesize() - path.stat().st_size
     refuse_full(path, max(0, needed) + max(0, not_written))
