@@ -283,12 +283,19 @@ def test_hints_on_held_out_rows_name_the_options_until_one_is_given(command, fol
         (["--cv", "time", "--groups", "a"], "--cv, --groups cannot be given without --target"),
         (["--target", "a", "--groups", "a"], "--groups and --target both name the column 'a'"),
         (["--target", "a", "--groups", "none"], "no column 'none'"),
+        (["--target", "a", "--linear", "--components", "9"], "--components cannot be given with"),
+        (["--target", "a", "--linear", "--no-local"], "--local cannot be given with --linear"),
     ],
 )
 def test_options_of_learners_that_make_no_sense_are_one_sentence(command, folder, words, says):
     status, _, err = command("fit", "rows.csv", "--out", "m", *words)
     assert (status, err.count("\n")) == (2, 1)
     assert says in err
+
+
+def test_info_names_the_kernel_of_a_linear_model(command, folder):
+    command("fit", "rows.csv", "--target", "a", "--linear", "--no-test", "--out", "m")
+    assert "kernel: linear\n" in command("info", "m")[1]
 
 
 def test_a_group_without_a_name_is_an_error(command, folder):

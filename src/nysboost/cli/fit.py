@@ -72,6 +72,9 @@ OF_LEARNERS = {
 OF_APPROXIMATIONS = {"method": "joint", "kernel": "rbf", "sigma": None, "tol": None}
 """Options that only approximations accept, with their defaults."""
 
+OF_LANDMARKS = {"components": None, "local": True}
+"""Options that linear models do not accept, with their defaults."""
+
 
 def run(options: Namespace) -> Found:
     """Fit a model to a table, save it, and return the results for --json."""
@@ -545,6 +548,12 @@ def _refuse_wrong_options(options: Namespace) -> None:
         raise UserError(
             f"{given} cannot be given with --target, because a learner chooses its kernel and "
             "landmarks automatically."
+        )
+    given = _options_given(options, OF_LANDMARKS)
+    if options.linear and given:
+        raise UserError(
+            f"{given} cannot be given with --linear, because a linear model has neither landmarks "
+            "nor leaves: leave one of them out."
         )
     if options.groups is not None and options.scheduler is not None:
         raise UserError("--groups and --scheduler cannot be combined: leave one of them out.")

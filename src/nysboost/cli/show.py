@@ -41,6 +41,10 @@ def describe(options: Namespace) -> Found:
         said["classes"] = [str(label) for label in model.classes_]
     said |= _describe_approximation(getattr(model, "approximation_", model))
 
+    # a linear learner uses a Gaussian kernel that is much wider than the data
+    if hasattr(model, "predict") and model.kernel == "linear":
+        said["kernel"] = "linear"
+
     print_found(said)
     return said
 
