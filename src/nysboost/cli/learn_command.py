@@ -178,10 +178,12 @@ def _commands_to_fit(
         name = learners.name_in_sentence(chosen, begins=True)
         why = f"{name} is simpler and predicts as well. To fit it to all rows and save it:"
 
-    # repeat the options that `fit` shares with this command
+    # repeat the options that `fit` shares with this command; a linear model has no landmarks
+    own = learners.OPTIONS_OF[chosen.name]
+    names = f"--target --task --seed --cv --groups --drop-missing-target {CHOOSING}"
+    if "--linear" not in own:
+        names += " --components"
     words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost"]
-    names = f"--target --task --components --seed --cv --groups --drop-missing-target {CHOOSING}"
-    words += spell(options, names)
-    words += learners.OPTIONS_OF[chosen.name]
+    words += spell(options, names) + own
     predict = spell_predict("model.nysboost", problem.classify)
     return {why: shlex.join(words), "Predict new rows:": predict}
