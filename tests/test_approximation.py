@@ -230,3 +230,12 @@ def test_many_float32_features_keep_the_digits_that_float32_has():
     F, K = (part.astype(np.float64) for part in (approx.features(), approx.to_dense()))
     difference = np.linalg.norm(F @ F.T - market.positive_part(K))
     assert difference <= 2e-5 * np.linalg.norm(K)
+
+
+@pytest.mark.parametrize("method", ["UUB-mean", "EEB-SF"])
+def test_the_features_of_a_mixture_multiply_to_it(method):
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    sizes = {"n_learners": 3, "n_columns": 12, "sigma": 1.5, "random_state": 0}
+    approx = nb.approximate(X, method, **sizes)
+    F = approx.features()
+    np.testing.assert_allclose(F @ F.T, approx.to_dense(), atol=1e-9)

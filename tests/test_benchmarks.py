@@ -3,24 +3,24 @@
 import importlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from common import Report, compare, table, time_in_turn
+from sklearn.linear_model import LinearRegression
 
 SYNTHETIC = ["--data", "synthetic", "--rounds", "1"]
 SIZES = {
-    "transform": "--only memory disk row --rows 300 --landmarks 96 --dimensions 8 54 "
-    "--disk-rows 2000 --calls 2",
-    "same_error": "--rows 600 --sample 100 --components 6 --landmarks 6 --more 9 --curve-rounds 1",
-    "fit": "--only rows joint boosting pivots versions --rows 2000 2500 --few 300 --images 300 "
-    "--landmarks 8 --pivots 8 --columns 10 --sets covertype --against SOURCE",
+    "transform": "--rows 300 --landmarks 96 --dimensions 8 54 --calls 2",
+    "fit": "--only joint rows pivots versions --rows 2000 2500 --few 300 "
+    "--landmarks 8 --pivots 8 --sets covertype gaussian --against SOURCE",
     "certificates": "--seeds 1 --small 60 --rows 300 --tables 1 --landmarks 6 --images 500 "
-    "--clusters 6 --large 400 --methods uniform --searched wine --tolerances 0.3",
+    "--clusters 6 --methods uniform --searched wine --tolerances 0.3",
     "uses": "--rows 200 --cluster-rows 150 --train-rows 120 --test-rows 50 --many-rows 1000 "
-    "--landmarks 20 --machine-landmarks 5 --seeds 1 --splits 1 --null-runs 5 --power-runs 2 "
+    "--landmarks 20 --machine-landmarks 5 --seeds 1 --null-runs 5 --power-runs 2 "
     "--classified pendigits --places kmeans --only pca hinge process two-samples",
     "learning": "--tables pol mnist concrete --components 5 --learners NysBoost exact~process",
 }
@@ -40,23 +40,43 @@ def run(name, *more):
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_benchmark_prints_its_table_and_writes_it(name, tmp_path, capsys):
-    run(name, *(["--folder", str(tmp_path)] if name == "transform" else []))
+    run(name)
     report = Report.load(tmp_path / "out" / f"{name}.json")
     printed = capsys.readouterr().out
     assert all(row.what in printed for row in report.rows)
     assert any(row.goal is not None for row in report.rows)
     assert report.machine["processor"] in printed
-    assert (tmp_path / "out" / f"{name}.png").exists() == bool(report.curves)
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_an_earlier_run_is_shown_again_without_measuring(tmp_path, capsys):
-    run("same_error")
-    first, picture = capsys.readouterr().out, tmp_path / "out" / "same_error.png"
-    picture.unlink()
-    run("same_error", "--plot", "out/same_error.json")
-    assert capsys.readouterr().out == first
-    assert picture.exists()
+@pytest.mark.parametrize("informed", [False, True])
+def test_a_year_of_departures_has_more_to_learn_than_lines_of_its_columns(informed):
+    found = importlib.import_module("large_table").simulate(4000, 0, informed)
+    counts = [found.frame[name].dtype.categories.size for name in found.frame.columns[8:11]]
+    assert counts == [3, 16, 105]
+
+    # what is expected is right on average, and better than a linear model that has seen all rows
+    noise = found.delay - found.expected
+    assert abs(noise.mean()) < 4 * noise.std() / 4000**0.5
+    X = pd.get_dummies(found.frame).to_numpy(float)
+    linear = LinearRegression().fit(X, found.delay)
+    missed = found.delay - linear.predict(X)
+    assert noise.std() < 0.9 * missed.std() < 0.9 * found.delay.std()
+
+
+def test_many_rows_are_learned_beside_lightgbm(capsys):
+    pytest.importorskip("lightgbm")
+    benchmark = importlib.import_module("large_table")
+    benchmark.main(["--rows", "400", "--only", "informed"])
+    assert "informed, error" in capsys.readouterr().out
+
+
+def test_a_part_that_is_measured_again_replaces_its_rows_alone(tmp_path):
+    for part in ("memory", "row", "row"):
+        run("transform", "--only", part)
+    report = Report.load(tmp_path / "out" / "transform.json")
+    assert [row.part for row in report.rows].count("row") == 3
+    assert [row.part for row in report.rows].count("memory") == 8  # two shapes, precisions, others
 
 
 def test_the_summary_counts_the_goals_of_all_files(tmp_path, capsys):
@@ -82,13 +102,6 @@ def test_all_are_timed_in_turn_and_each_begins_a_round():
     assert order == [("a", 0), ("b", 0), ("b", 1), ("a", 1)]
     assert results == [name for name, _ in order]
     assert [len(t) for t in times.values()] == [2, 2]
-
-
-@pytest.mark.parametrize("needed", [1, 37, 240, 999, 5000])
-def test_the_smallest_size_that_reaches_an_error_is_found_to_within_a_step(needed):
-    smallest = importlib.import_module("same_error").smallest_reaching
-    found = smallest(0.5, lambda c: 0.4 if c >= needed else 0.6, start=240, most=2000, step=10)
-    assert min(needed, 2000) <= found < min(needed, 2000) + 10
 
 
 def test_a_table_leaves_out_its_empty_columns():
@@ -117,6 +130,9 @@ def test_the_zoo_runs_goes_on_and_prints_its_tables(tmp_path, capsys, monkeypatc
     printed = capsys.readouterr().out
     assert "joint / optimum" in printed
     assert "| solar | " in printed
+    known: dict[str, object] = {}
+    importlib.import_module("results").put_zoo(known, [json.loads(run) for run in runs])
+    assert set(known["zoo"]["cells"]["solar"]) == {"g1", "laplacian"}
 
 
 def test_runs_of_learners_become_the_figures_of_the_pages():
@@ -192,6 +208,24 @@ def test_the_evidence_is_measured_once_and_becomes_curves(tmp_path, monkeypatch)
     results.put_evidence(known, runs)
     assert len(known["evidence"]["boosting"]["URB-mean"]) == 20
     assert [rows for rows, _ in known["evidence"]["scale"]["Nystroem"]] == [120, 150]
+
+
+def test_the_rows_of_a_report_become_a_table_of_each_part(tmp_path):
+    rows = [
+        compare("a", "b", [1.0], [2.0], unit="s"),
+        compare("c", "at most", [3.0], 4.0, unit="%"),
+    ]
+    report = Report(
+        "", rows=[replace(row, part=part) for row, part in zip(rows, "xy", strict=True)]
+    )
+    report.save(tmp_path / "fit.json")
+    known: dict[str, object] = {}
+    importlib.import_module("results").put_reports(known, [tmp_path / "fit.json"])
+    stored = known["reports"]["fit"]["parts"]
+    assert stored == {
+        "x": [["a", "b", "s", 1.0, 2.0, 0.5]],
+        "y": [["c", "at most", "%", 3, 4, 0.75]],
+    }
 
 
 def test_means_of_records_become_a_curve_for_each_pair():

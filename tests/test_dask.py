@@ -132,6 +132,13 @@ def test_transform_of_new_rows_is_lazy_whatever_was_fitted_on(X):
     np.testing.assert_allclose(again.transform(X), expected, atol=1e-13)
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_features_are_lazy_whatever_set_output_says(X, kind):
+    model = nb.Nystroem(n_components=5, random_state=0).fit(X).set_output(transform=kind)
+    found = model.transform(da.from_array(X, chunks=(100, -1)))
+    assert isinstance(found, da.Array)
+
+
 def test_data_frames_keep_their_names_and_unknown_sizes_stay_unknown(X):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     parts = dd.from_pandas(frame, npartitions=3)

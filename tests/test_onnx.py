@@ -84,6 +84,19 @@ def test_transformers(model, tmp_path):
     assert_same(found, model.transform(points(9, seed=1)))
 
 
+@pytest.mark.filterwarnings("ignore:In a kernel dates are seconds")
+@pytest.mark.parametrize("kernel", [nb.Gaussian(sigma=0.7), nb.Matern(nu=0.5)], ids=str)
+def test_dates_in_seconds_keep_their_digits(kernel, tmp_path):
+    """Seconds over thirty years, with others a few seconds later, in which the kernel differs."""
+    rng = np.random.default_rng(0)
+    seconds = rng.integers(0, 10, 200) * 10**8 + rng.integers(0, 5, 200)
+    X = pd.DataFrame({"at": pd.to_datetime(seconds, unit="s"), "x": rng.normal(size=200)})
+    for table in (X, X[["at"]]):
+        model = nb.Nystroem(kernel, n_components=20, random_state=0).fit(table)
+        found = run(model, table, tmp_path / "m")["features"]
+        np.testing.assert_allclose(found, model.transform(table), atol=1e-10)
+
+
 @pytest.mark.parametrize(
     "change",
     [{"local": False}, {"local": True}, {"local": 40}, {"scale": "quantile"}, {"loss": "hinge"}],
@@ -162,6 +175,14 @@ def test_what_has_no_form_in_onnx_gets_a_sentence(model, X, sentence, tmp_path):
     assert not (tmp_path / "m.onnx").exists()
 
 
+def test_labels_of_64_bits_keep_their_value(tmp_path):
+    X = points()
+    for big in (np.uint64(2**63), np.uint64(2**62), np.int64(2**62)):
+        labels = big + (X[:, 0] > 0).astype(big.dtype)
+        model = nb.NystroemClassifier(8, **SETTINGS).fit(X, labels)
+        np.testing.assert_array_equal(run(model, X, tmp_path / "m")["label"], model.predict(X))
+
+
 NAMES = ["a", "constant_12", "Gather_3", "prediction", "features", "", "nysboost/Add_1"]
 
 
@@ -195,5 +216,25 @@ def test_inputs_say_what_they_take(tmp_path):
     X, y = table()
     nb.to_onnx(nb.NystroemRegressor(8, **SETTINGS).fit(X, y), tmp_path / "m")
     inputs = {one.name: one.doc_string for one in onnx.load(tmp_path / "m").graph.input}
-    assert inputs["since"] == "seconds since 1970-01-01 00:00 UTC; NaN where it is missing"
+    assert (
+        inputs["since"]
+        == "seconds since 1970-01-01 00:00, without a time zone; NaN where it is missing"
+    )
     assert "empty where it is missing" in inputs["colour"]
+
+
+def test_columns_with_numbers_as_names_have_inputs_of_their_own_beside_a_category(tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    colours = rng.choice(["red", "green", "blue"], 100)
+    table = pd.DataFrame({0: rng.normal(size=100), 1: colours})
+    model = nb.NystroemRegressor(10, local=False, random_state=0).fit(table, table[0])
+    nb.to_onnx(model, tmp_path / "model.onnx")
+
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    inputs = {
+        "column_0": table[[0]].to_numpy(float),
+        "column_1": table[[1]].to_numpy(object),
+    }
+    (found,) = session.run(None, inputs)
+    np.testing.assert_allclose(found.ravel(), model.predict(table), atol=1e-8)

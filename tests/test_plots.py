@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import BayesianRidge
 
 import nysboost as nb
@@ -111,3 +112,23 @@ def test_displays_of_scikit_learn_take_our_learners(regressor, rows):
         regressor, X[:20], [0, 1, (0, 1)], grid_resolution=5
     )
     assert effects.axes_.size == 3
+
+
+class Memory(RegressorMixin, BaseEstimator):
+    """Knows the targets of the rows that it has seen, and predicts zero for all others."""
+
+    def __init__(self, n_components=1):
+        self.n_components = n_components
+
+    def fit(self, X, y):
+        self.known_ = dict(zip(map(tuple, X), y, strict=True))
+        return self
+
+    def predict(self, X):
+        return np.array([self.known_.get(tuple(row), 0.0) for row in X])
+
+
+def test_errors_of_a_learner_are_those_of_rows_that_it_has_not_seen():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    shown = plots.LandmarksDisplay.from_estimator(Memory(), X, np.full(80, 3.0), sizes=(2, 4))
+    np.testing.assert_allclose(shown.errors, 3.0)

@@ -14,9 +14,10 @@ from nysboost.kernels import Kernel, Parameter, merge_parameters
 from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState, make_rng
 from nysboost.numerics.progress import report_progress
+from nysboost.rows.recognise import is_frame
 from nysboost.settings import Option, Settings
 from nysboost.tables.codes import Codes
-from nysboost.tables.frames import Table, is_frame
+from nysboost.tables.frames import Table
 from nysboost.tables.rows import FitOptions, fit_codes
 
 

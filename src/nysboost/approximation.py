@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
@@ -14,18 +14,17 @@ from nysboost.boosting.algorithm import Trajectory
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.state import Step
 from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify
-from nysboost.features.error_path import mixture_errors
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import (
-    BlockDiagonal,
     EncodedMap,
     Encoder,
     FeatureMap,
     Mixture,
     make_triangular,
+    side_by_side,
 )
 from nysboost.features.low_rank import LowRankMatrix
-from nysboost.features.residual import ERRORS, Residual
+from nysboost.features.residual import ERRORS, Residual, mixture_errors
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pool
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike, like
@@ -216,11 +215,11 @@ class Approximation(LowRankMatrix):
         if self.weights.min() >= 0:
             # √w_i N_i side by side, each as a triangle
             roots = np.sqrt(self.weights)
-            blocks = []
-            for learner, root in zip(self.learners, roots, strict=True):
+            scaled = []
+            for learner, root in zip(self.learners, roots.tolist(), strict=True):
                 N = make_triangular(learner.normalization)
-                blocks.append(N * float(root))
-            return self._encoded(self._map(blocks)), 0.0
+                scaled.append(replace(learner, projection=N * root))
+            return self._encoded(side_by_side(scaled)), 0.0
 
         # F T for a rotation T onto the positive eigenvectors
         rotation, mass = self._factor.positive_part(row_cap)
@@ -230,23 +229,14 @@ class Approximation(LowRankMatrix):
     @cached_property
     def _factor(self) -> Factor:
         """F with S, which has a learner's weight once for each of its features."""
-        projections = [learner.normalization for learner in self.learners]
         ranks = [learner.rank for learner in self.learners]
         weights = np.repeat(self.weights, ranks)
-        return Factor(self.gram, self._map(projections), weights)
+        return Factor(self.gram, side_by_side(self.learners), weights)
 
     @cached_property
     def _weights_like(self) -> Array:
         reference = self.learners[0].normalization
         return like(self._factor.weights, reference)
-
-    def _map(self, projections: Sequence[Array]) -> FeatureMap:
-        """Return the map on all landmarks, with the learners' features side by side."""
-        kernel = self.learners[0].kernel
-        if len(projections) == 1:
-            return FeatureMap(kernel, self.landmarks, projections[0])
-        N = BlockDiagonal(tuple(projections))
-        return FeatureMap(kernel, self.landmarks, N)
 
     def _encoded(self, transform: FeatureMap) -> FeatureMap:
         """Return a map that accepts the same kind of tables as the fit."""
@@ -277,21 +267,18 @@ class Approximation(LowRankMatrix):
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
-        error = ERRORS[norm]
-        n = self.shape[0]
-
-        # on all rows, whose features are kept where they fit
-        if rows is None:
-            self._factor.keep()
-            return error(self._residual(None), np.arange(n))
-
-        # on the given rows
-        chosen = positions(rows, n)
+        factor = self._factor
+        chosen = np.arange(self.shape[0])
+        if rows is not None:
+            chosen = positions(rows, self.shape[0])
+            factor = factor.only(chosen)
         if len(chosen) == 0:
             msg = "No rows were given, so there is no error to measure: give at least one row."
             raise ValueError(msg)
-        factor = self._factor.only(chosen)
-        return error(Residual(self.gram, factor, self.shift), chosen)
+
+        # features are kept where they fit
+        factor.keep()
+        return ERRORS[norm](Residual(self.gram, factor, self.shift), chosen)
 
     def error_path(self) -> Floats:
         """Return the relative Frobenius errors with p = 1, 2, … learners, in one pass over G.

@@ -7,7 +7,7 @@ classifier, and `PartialDependenceDisplay` for the effect of features.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -120,9 +120,8 @@ class IntervalDisplay:
         y_pred = to_host(estimator.predict(X))
         check_consistent_length(y_true, y_pred)
 
-        lower, upper = _predict_ends(estimator, X, interval)
-        shown = cls(y_true, y_pred, lower, upper, interval)
-        return shown.plot(ax=ax)
+        ends = _predict_ends(estimator, X, interval)
+        return cls(y_true, y_pred, *ends, interval).plot(ax=ax)
 
     @classmethod
     def from_predictions(
@@ -137,44 +136,40 @@ class IntervalDisplay:
         """Draw predictions with the intervals of normal distributions, all of shape (n,)."""
         require_fraction("interval", interval)
         truth, mean, std = _check_predictions(y_true, y_pred, y_std)
-        lower, upper = _normal_ends(mean, std, interval)
-        shown = cls(truth, mean, lower, upper, interval)
-        return shown.plot(ax=ax)
+        ends = _normal_ends(mean, std, interval)
+        return cls(truth, mean, *ends, interval).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the display on `ax`, or on a new figure if `ax` is None."""
-        self.ax_ = ax or _new_axes()
-        _draw_diagonal(self.ax_, np.concatenate([self.y_true, self.y_pred]))
+        ax = ax or _new_axes()
+        self.ax_ = ax
+        _draw_diagonal(ax, np.concatenate([self.y_true, self.y_pred]))
+
+        # bars; where noise is skewed, the mean may lie outside the interval
+        left = np.maximum(self.y_pred - self.lower, 0)
+        right = np.maximum(self.upper - self.y_pred, 0)
+        bars = np.stack([left, right])
 
         # draw rows inside and outside in two colours
         inside = _is_inside(self.y_true, self.lower, self.upper)
-        self._draw_intervals(inside, "C0", "inside")
-        self._draw_intervals(~inside, "C3", "outside")
+        for label, colour, rows in (("inside", "C0", inside), ("outside", "C3", ~inside)):
+            ax.errorbar(
+                self.y_pred[rows],
+                self.y_true[rows],
+                xerr=bars[:, rows],
+                fmt="o",
+                ms=3,
+                elinewidth=0.6,
+                alpha=0.6,
+                color=colour,
+                label=label,
+            )
 
         found = f"{inside.mean():.0%} of {len(inside)} rows"
         title = f"{self.interval:.0%} intervals contain {found}"
-        self.ax_.set(xlabel="predicted", ylabel="true", title=title.replace("%", " %"))
-        self.ax_.legend()
+        ax.set(xlabel="predicted", ylabel="true", title=title.replace("%", " %"))
+        ax.legend()
         return self
-
-    def _draw_intervals(self, rows: NDArray[np.bool_], colour: str, label: str) -> None:
-        """Draw some of the rows as points with bars."""
-        # where noise is skewed, the mean may lie outside the interval
-        x = self.y_pred[rows]
-        left = np.maximum(x - self.lower[rows], 0)
-        right = np.maximum(self.upper[rows] - x, 0)
-
-        self.ax_.errorbar(
-            x,
-            self.y_true[rows],
-            xerr=np.stack([left, right]),
-            fmt="o",
-            ms=3,
-            elinewidth=0.6,
-            alpha=0.6,
-            color=colour,
-            label=label,
-        )
 
 
 @dataclass
@@ -214,11 +209,8 @@ class CoverageDisplay:
         """Draw the coverage of a fitted regressor; parameters as in `IntervalDisplay`."""
         _refuse_classifiers(cls.__name__, estimator)
         truth = _check_column("y", y)
-        covered = []
-        for claim in CLAIMED.tolist():
-            lower, upper = _predict_ends(estimator, X, claim)
-            covered.append(_is_inside(truth, lower, upper).mean())
-        return cls(np.array(covered)).plot(ax=ax)
+        ends = [_predict_ends(estimator, X, claim) for claim in CLAIMED.tolist()]
+        return cls(_shares_inside(truth, ends)).plot(ax=ax)
 
     @classmethod
     def from_predictions(
@@ -226,20 +218,17 @@ class CoverageDisplay:
     ) -> Self:
         """Draw the coverage of normal distributions; all arrays have shape (n,)."""
         truth, mean, std = _check_predictions(y_true, y_pred, y_std)
-        covered = []
-        for claim in CLAIMED.tolist():
-            lower, upper = _normal_ends(mean, std, claim)
-            covered.append(_is_inside(truth, lower, upper).mean())
-        return cls(np.array(covered)).plot(ax=ax)
+        ends = [_normal_ends(mean, std, claim) for claim in CLAIMED.tolist()]
+        return cls(_shares_inside(truth, ends)).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the display on `ax`, or on a new figure if `ax` is None."""
-        self.ax_ = ax or _new_axes()
-        _draw_diagonal(self.ax_, np.array([0.0, 1.0]), label="perfectly calibrated")
-
-        self.ax_.plot(CLAIMED, self.covered, "o-", label="intervals")
-        self.ax_.set(xlabel="share claimed", ylabel="share of rows inside", aspect="equal")
-        self.ax_.legend()
+        ax = ax or _new_axes()
+        self.ax_ = ax
+        _draw_diagonal(ax, np.array([0.0, 1.0]), label="perfectly calibrated")
+        ax.plot(CLAIMED, self.covered, "o-", label="intervals")
+        ax.set(xlabel="share claimed", ylabel="share of rows inside", aspect="equal")
+        ax.legend()
         return self
 
 
@@ -295,6 +284,12 @@ def _is_inside(truth: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]
     return (lower <= truth) & (truth <= upper)
 
 
+def _shares_inside(truth: Floats, ends: Sequence[tuple[Floats, Floats]]) -> Floats:
+    """Return the share of true values in their intervals, for each of several pairs of ends."""
+    shares = [_is_inside(truth, lower, upper).mean() for lower, upper in ends]
+    return np.array(shares)
+
+
 def _draw_diagonal(ax: Axes, values: Floats, label: str | None = None) -> None:
     """Draw the diagonal over the range of the values."""
     ends = [values.min(), values.max()]
@@ -340,16 +335,17 @@ class ErrorPathDisplay:
 
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the errors on `ax`, or on a new figure if `ax` is None; ensembles are dashed."""
-        self.ax_ = ax or _new_axes()
+        ax = ax or _new_axes()
+        self.ax_ = ax
         for name, errors in self.errors.items():
             line = "-"
             if name.startswith("ensemble"):
                 line = "--"
             n_learners = np.arange(1, len(errors) + 1)
-            self.ax_.semilogy(n_learners, errors, line, label=name)
+            ax.semilogy(n_learners, errors, line, label=name)
 
-        self.ax_.set(xlabel="number of learners", ylabel="relative error")
-        self.ax_.legend()
+        ax.set(xlabel="number of learners", ylabel="relative error")
+        ax.legend()
         return self
 
 
@@ -411,39 +407,30 @@ class LandmarksDisplay:
         axes : pair of matplotlib axes or None
             Where to draw; None makes a figure.
         """
-        errors = np.zeros(len(sizes))
-        found = cls(np.asarray(sizes), errors, np.zeros_like(errors))
+        # a learner is measured on held-out rows, a transformer by the kernel matrix
+        scorer = None
+        measure = "relative error of the kernel matrix"
+        if y is not None and hasattr(estimator, "predict"):
+            measure = "root mean squared error"
+            if is_classifier(estimator):
+                measure = "log loss"
+            scorer = get_scorer(f"neg_{measure.replace(' ', '_')}")
+            X, held_out, y, truth = train_test_split(X, y, random_state=0)
 
-        # measure a transformer by the kernel matrix
-        if y is None or not hasattr(estimator, "predict"):
-            found.measure = "relative error of the kernel matrix"
-            found._fit_each(estimator, X, y, _gram_error)
-            return found.plot(axes=axes)
-
-        # measure a learner on held-out rows
-        found.measure = "root mean squared error"
-        if is_classifier(estimator):
-            found.measure = "log loss"
-        scorer = get_scorer(f"neg_{found.measure.replace(' ', '_')}")
-        rows, held_out, targets, truth = train_test_split(X, y, random_state=0)
-        measure_error = HeldOutError(scorer, held_out, truth)
-        found._fit_each(estimator, rows, targets, measure_error)
-        return found.plot(axes=axes)
-
-    def _fit_each(
-        self,
-        estimator: BaseEstimator,
-        X: TableLike,
-        y: TableLike | None,
-        measure_error: Callable[[BaseEstimator], float],
-    ) -> None:
-        """Fit a copy of the estimator with each number of landmarks, and keep error and time."""
-        for i, size in enumerate(self.n_components.tolist()):
-            copied = clone(estimator).set_params(n_components=size)
+        errors = []
+        seconds = []
+        for size in sizes:
+            fitted = clone(estimator).set_params(n_components=size)
             begun = time.perf_counter()
-            fitted = copied.fit(X, y)
-            self.seconds[i] = time.perf_counter() - begun
-            self.errors[i] = measure_error(fitted)
+            fitted.fit(X, y)
+            seconds.append(time.perf_counter() - begun)
+            if scorer is None:
+                errors.append(fitted.approximation_.relative_error())
+            else:
+                errors.append(-scorer(fitted, held_out, truth))
+
+        found = cls(np.array(sizes), np.array(errors), np.array(seconds), measure)
+        return found.plot(axes=axes)
 
     def plot(self, *, axes: Sequence[Axes] | None = None) -> Self:
         """Draw the display on two `axes`, or on a new figure if `axes` is None."""
@@ -453,7 +440,7 @@ class LandmarksDisplay:
 
         # draw errors against landmarks and against time
         self.axes_ = axes
-        left, right = self.axes_
+        left, right = axes
         self._draw_errors(left, self.n_components, "landmarks")
         self._draw_errors(right, self.seconds, "seconds to fit")
         left.set(ylabel=self.measure)
@@ -472,20 +459,3 @@ class LandmarksDisplay:
             axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(ticker.NullFormatter())
-
-
-def _gram_error(transformer: BaseEstimator) -> float:
-    return float(transformer.approximation_.relative_error())
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOutError:
-    """The error of a learner on held-out rows X with targets y."""
-
-    scorer: Callable[[BaseEstimator, TableLike, TableLike], float]
-    X: TableLike
-    y: TableLike
-
-    def __call__(self, learner: BaseEstimator) -> float:
-        """Return the error."""
-        return -float(self.scorer(learner, self.X, self.y))

@@ -74,7 +74,7 @@ PAPER: dict[str, dict[str, Option]] = {
 """The sizes of Section 3.1 and of Section 3.2 of the paper."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Settings:
     """Sizes and options of a run; None chooses a value based on n.
 
@@ -104,8 +104,9 @@ class Settings:
         Rate of the exponential weights.
     nonnegative : bool
         Restrict ridge weights to non-negative values.
-    lambdas : tuple of float
-        The grid of ridge penalties, relative to the scale of the normal matrix.
+    lambdas : sequence of float or None
+        The grid of ridge penalties, relative to the scale of the normal matrix; None is 29 numbers
+        from 1e-12 to 100.
     residual_shape : "columns" or "square"
         Whether V consists of whole columns, [n] × J, or of the square block J × J, as in the
         paper's notation.
@@ -162,7 +163,7 @@ class Settings:
     n_tune: int | None = None
     eta: float | Literal["tune"] = 0.01
     nonnegative: bool = False
-    lambdas: tuple[float, ...] = GRID
+    lambdas: Sequence[float] | None = None
     residual_shape: Shape = "columns"
     validation_shape: Shape = "columns"
     row_cap: int = ROW_CAP
@@ -246,12 +247,13 @@ class Settings:
 
     def with_sampling(self) -> Settings:
         """Return these settings with the values of `fast`, except for fields that are set."""
-        open_fields: dict[str, Option] = {}
-        for field in fields(self):
-            is_default = getattr(self, field.name) == field.default
-            if is_default and field.name in SAMPLED:
-                open_fields[field.name] = SAMPLED[field.name]
-        return replace(self, **open_fields)
+        return replace(self, **SAMPLED | given_settings(self))
+
+    def __repr__(self) -> str:
+        """Return the fields that differ from their defaults."""
+        given = given_settings(self)
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        return f"Settings({shown})"
 
     def landmarks(self, n: int) -> int:
         """Return c, the total number of landmarks, for n rows and one core."""
@@ -298,15 +300,19 @@ class Settings:
         needed = p * m + validation
         if needed > n:
             validating = ""
+            sizes = {"n_columns": m, "n_learners": p}
             if validated:
                 validating = f" plus {v1} + {v2} validation columns"
-            larger = [name for name, size in (("n_columns", m), ("n_learners", p)) if size > 1]
-            if validated:
-                larger += [name for name, size in (("n_fit", v1), ("n_tune", v2)) if size > 1]
-            lower = f"Lower {' or '.join(larger)}, or give" if larger else "Give"
+                sizes |= {"n_fit": v1, "n_tune": v2}
+
+            # what can be lowered
+            larger = [name for name, size in sizes.items() if size > 1]
+            advice = "Give"
+            if larger:
+                advice = f"Lower {' or '.join(larger)}, or give"
             raise ValueError(
                 f"{p} learner(s) of {m} columns{validating} need at least {needed} "
-                f"rows, but n_samples = {n} were given. {lower} more rows."
+                f"rows, but n_samples = {n} were given. {advice} more rows."
             )
 
         # k and s
@@ -365,6 +371,18 @@ class Settings:
         return min(MOST_LEARNERS, p), m
 
 
+def given_settings(holder: object) -> dict[str, Option]:
+    """Return the settings among an object's attributes that differ from their defaults."""
+    given = {}
+    for setting in fields(Settings):
+        default = setting.default
+        value = getattr(holder, setting.name, default)
+        if value is default or (default is not None and value == default):
+            continue
+        given[setting.name] = value
+    return given
+
+
 def _validation(given: int | None, n: int) -> int:
     """Return v1 or v2: the given number, else 20, or n/20 if that is smaller."""
     if given is not None:
@@ -392,8 +410,10 @@ def require_eta(eta: object) -> None:
         require_positive("eta", eta)
 
 
-def require_penalties(lambdas: Sequence[float]) -> None:
-    """Raise unless ridge penalties are a sequence of positive numbers."""
+def require_penalties(lambdas: Sequence[float] | None) -> None:
+    """Raise unless ridge penalties are a sequence of positive numbers, or None."""
+    if lambdas is None:
+        return
     if isinstance(lambdas, str) or not isinstance(lambdas, Sequence | np.ndarray):
         msg = f"lambdas is a sequence of ridge penalties, but lambdas={lambdas!r} was given."
         raise ValueError(msg)

@@ -24,7 +24,8 @@ def run(selector, *, n=80, seed=0, rule=None, case="Gaussian", problem=None, **s
     sizes, rng = Settings(**SIZES | settings), np.random.default_rng(seed)
     if selector is None:
         return ensemble(gram, sizes, rng)
-    return boost(gram, sizes, rule or UniformWeights(), selector, rng)
+    rule = rule or UniformWeights()
+    return boost(gram, sizes, rule, selector, rule, rng)
 
 
 def columns(trajectory):

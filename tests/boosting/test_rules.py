@@ -153,7 +153,7 @@ def test_exponential_weights_outside_the_presets_are_those_of_a_few_rows_that_st
     assert whole.trajectory.state.V1.weight == 1.0
     exact = ValidationSet(found.table, np.arange(900), found.V1.cols)
     errors, wanted = (
-        np.linalg.norm(R[:, 1:] - R[:, :1], axis=0) for R in (found.V1.factor(4), exact.factor(4))
+        np.linalg.norm(A - b[:, None], axis=0) for b, A in (found.V1.system(4), exact.system(4))
     )
     np.testing.assert_allclose(errors, wanted, rtol=0.25)
     expected = np.exp(-0.01 * errors)
@@ -187,3 +187,9 @@ def test_an_outlying_column_is_among_the_candidates_wherever_it_is():
         run = nb.approximate(X, "JJB-mean", nb.Gaussian(sigma=1.0), **sizes, random_state=seed)
         boosted = run.trajectory.learners[1].landmarks.indices
         assert 345 in boosted
+
+
+@pytest.mark.parametrize("rule", [ExponentialWeights(0.5), RidgeWeights(lambdas=[1e-3])])
+def test_v2_is_not_looked_at_where_there_is_nothing_to_choose(rule):
+    fit, tune, _ = sets("Gaussian")
+    np.testing.assert_array_equal(rule(fit, None, 3), rule(fit, tune, 3))

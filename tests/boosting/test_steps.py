@@ -297,6 +297,16 @@ def test_weights_of_a_rule_are_finite_real_numbers(what):
         run(rule=(None, wrong))
 
 
+def test_weights_of_a_rule_are_in_range():
+    with pytest.raises(ValueError, match="of wrong are out of range"):
+        run(rule=OwnRule(lambda p: np.full(p, 1e300)))
+
+
+def test_a_rule_is_an_object_and_no_class():
+    with pytest.raises(TypeError, match="A rule is an object, but the class Rule was given"):
+        run(rule=nb.Rule)
+
+
 def test_a_rule_returns_a_combination():
     class Empty(nb.Rule):
         def mixture(self, state, p):

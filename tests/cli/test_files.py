@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -191,6 +192,144 @@ def test_predictions_come_with_intervals_and_columns_of_the_table(command, folde
     assert np.corrcoef(expected, TABLE.price)[0, 1] > 0.9
 
 
+def test_several_id_columns_are_copied(command, folder):
+    words = ["predict", "price.nysboost", "table.csv", "--out", "p.csv"]
+    assert command(*words, "--keep", "a", "--id", "id", "--id", "kind")[0] == 0
+    assert list(pd.read_csv("p.csv")) == ["id", "kind", "a", "prediction"]
+
+
+WRONG_INPUTS = {
+    "empty": b"",
+    "ragged": b"a,price\n1,2\n3\n",
+    "semicolons": b"price;a\n1;2\n3;4\n",
+    "quote": b'a,price\n"1,2\n3,4\n',
+    "Excel": b"PK\x03\x04zip",
+    "Parquet": b"PAR1 and no more",
+    "NumPy": b"\x93NUMPY and no more",
+    "JSON": b'{"price": ',
+    "a list": b"[1, 2]",
+}
+
+
+@pytest.mark.parametrize("what", WRONG_INPUTS)
+def test_messages_name_standard_input_and_not_its_copy(what, command, folder, monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(WRONG_INPUTS[what]))
+    monkeypatch.setattr(sys, "stdin", stream)
+    status, said, complained = command("fit", "-", "--target", "price", "--out", "m")
+    assert status in (0, 3, 4)
+    assert "standard input" in said + complained
+    assert "/nysboost-" not in said + complained
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_kept_columns_are_written_as_they_were(form, command, folder):
+    big = 2**53 + 1
+    kept = {"id": [big, big + 1], "code": ["00501", "-7"], "day": ["2026-05-27", "2026-05-28"]}
+    kept["hash"] = [2**63, 2**63 + 1]
+    table = pd.DataFrame({**kept, "x": [1.0, 2.0]})
+    table.to_csv("new.csv", index=False)
+    table.to_json("new.jsonl", orient="records", lines=True)
+    table.to_parquet("new.parquet")
+
+    # as numbers, a number and a date for the model
+    days = pd.date_range("2026-05-01", periods=40).strftime("%Y-%m-%d")
+    numbers = pd.DataFrame({"id": range(40), "code": range(40), "day": days, "x": np.ones(40)})
+    numbers.to_csv("fit.csv", index=False)
+    words = ["fit", "fit.csv", "--target", "x", "--ids", "keep", "--no-test", *SMALL]
+    assert command(*words, "--out", "ids.nysboost")[0] == 0
+    words = ["predict", "ids.nysboost", f"new.{form}", "--out", "p.csv", "--escape-formulas"]
+    status, _, said = command(*words, "--keep", "id,code,day,hash")
+    assert status == 0, said
+    found = pd.read_csv("p.csv", dtype=str)
+    for name, values in kept.items():
+        assert found[name].tolist() == [str(value) for value in values]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_kept_durations_are_written_to_csv_as_text_that_can_be_read_back(unit, command, folder):
+    """With all digits of their unit; and to Parquet as durations."""
+    spans = pd.array(np.array([0, -1, 93_784, "NaT", 10**9 + 1], dtype=f"m8[{unit}]"))
+    TABLE.head(5).assign(wait=spans).to_parquet("new.parquet")
+    for out in ("p.csv", "p.parquet"):
+        words = ["predict", "price.nysboost", "new.parquet", "--keep", "wait", "--out", out]
+        status, _, said = command(*words)
+        assert status == 0, said
+    texts = pd.read_csv("p.csv").wait
+    assert texts.str.contains("days", na=False).tolist() == [True, True, True, False, True]
+    assert pd.to_timedelta(texts).tolist() == pd.Series(spans).tolist()
+    assert pd.read_parquet("p.parquet").wait.tolist() == pd.Series(spans).tolist()
+
+
+def test_numbers_of_any_size_are_compared_with_a_linear_model(command, folder):
+    """And targets whose squares are out of range are refused."""
+    pd.DataFrame({"x": 1e200 * X[:, 0], "y": X[:, 1]}).to_csv("huge.csv", index=False)
+    status, said, complained = command("fit", "huge.csv", "--target", "y", *SMALL, "--out", "h")
+    assert status == 0, complained
+    assert "linear model" in said
+    assert complained == ""
+    status, _, complained = command("fit", "huge.csv", "--target", "x", *SMALL, "--out", "h2")
+    assert status == 2
+    assert "'x' has the value" in complained
+    assert "out of range" in complained
+
+
+def test_close_levels_of_quantiles_have_columns_of_their_own(command, folder):
+    words = ["predict", "price.nysboost", "table.csv", "--out", "p.csv"]
+    assert command(*words, "--quantiles", "0.1234561,0.1234563")[0] == 0
+    assert list(pd.read_csv("p.csv"))[1:] == ["quantile_0.1234561", "quantile_0.1234563"]
+
+
+def test_names_that_begin_with_a_dash_are_given_again_as_they_can_be_read(command, folder):
+    words = ["fit", "table.csv", "--target", "a", "--drop-column", "id", *SMALL]
+    status, said, _ = command(*words, "--out=./-x")
+    assert status == 0
+    words = shlex.split(said.rpartition("next: ")[2].splitlines()[0])
+    table = words.index("new.csv")
+    words[table] = "table.csv"
+    assert command(*words[1:])[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("learn {} --target y --folds 2", "has 3 rows, too few for 2 folds: give at least 4"),
+        ("fit {} --target y --drop-missing-target --out m", "no rows with a value of 'y'"),
+    ],
+)
+def test_tables_without_enough_rows_are_told_what_they_need(words, says, command, folder):
+    y = [1.0, 2.0, 3.0] if words.startswith("learn") else [None] * 3
+    pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": y}).to_csv("few.csv", index=False)
+    status, _, complained = command(*words.format("few.csv").split())
+    assert status in (2, 4)
+    assert says in complained
+
+
+def test_a_list_in_json_is_the_one_asked_for(command):
+    assert list(json.loads(command("list", "kernels", "--json")[1])) == ["kernels", "software"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no signals")
+def test_sigterm_removes_temporary_files(folder, tmp_path):
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    words = ["predict", "price.nysboost", "-", "--out", "p.csv"]
+    before = set(os.listdir(folder))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nysboost", *words],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(copies)},
+    )
+    while not any(copies.glob("*/*")):  # the copy of standard input
+        time.sleep(0.05)
+    process.terminate()
+    _, complained = process.communicate(timeout=30)
+    assert process.returncode == STOPPED
+    assert complained == b"nysboost: Stopped. Nothing was written.\n"
+    assert list(copies.iterdir()) == []
+    assert set(os.listdir(folder)) == before
+
+
 def test_quantiles_stand_in_columns_of_their_levels(command, folder):
     words = ["predict", "price.nysboost", "table.csv", "--out", "p.csv"]
     assert command(*words, "--quantiles", "0.95,0.05,0.5")[0] == 0
@@ -303,6 +442,32 @@ def test_a_group_without_a_name_is_an_error(command, folder):
     status, _, err = command("fit", "g.csv", "--target", "y", "--groups", "g", "--out", "m")
     assert status == 4
     assert "groups has no value in row 1" in err
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "folds", "says"),
+    [
+        (2, 2, "has 2 different values: give at least three groups"),
+        (3, 2, "With 2 folds, learners would be fitted to a single group: use --folds 3"),
+        (3, 4, "has 3 different values, fewer than the 4 folds: lower --folds"),
+    ],
+)
+def test_too_few_groups_for_the_folds_are_told_how_to_go_on(n_groups, folds, says, command, folder):
+    groups = np.arange(len(X)) % n_groups
+    pd.DataFrame({"x": X[:, 0], "g": groups, "y": X[:, 1]}).to_csv("g.csv", index=False)
+    words = ["learn", "g.csv", "--target", "y", "--groups", "g", "--folds", str(folds), *SMALL]
+    status, _, err = command(*words, "--out", "report")
+    assert status == 2, err
+    assert says in err
+
+
+def test_two_groups_are_fitted_without_held_out_rows(command, folder):
+    groups = np.arange(len(X)) % 2
+    pd.DataFrame({"x": X[:, 0], "g": groups, "y": X[:, 1]}).to_csv("g.csv", index=False)
+    words = ["fit", "g.csv", "--target", "y", "--groups", "g", "--out", "m", *SMALL]
+    status, out, err = command(*words)
+    assert status == 0, err
+    assert "not measured: there are too few groups" in out
 
 
 def test_tables_go_through_pipes(folder, monkeypatch, capfdbinary):

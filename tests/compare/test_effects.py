@@ -38,6 +38,24 @@ def test_the_effects_of_a_date_are_those_of_its_hour_and_weekday():
     np.testing.assert_allclose(weekend, 10)
 
 
+class MonthModel:
+    """Predicts 100 times the month of a date, plus its day; nothing of dates that are missing."""
+
+    def predict(self, table):
+        stamps = table.column("at").to_pylist()
+        return np.array([100 * stamp.month + stamp.day if stamp else 0 for stamp in stamps])
+
+
+def test_a_date_moved_to_another_month_keeps_its_day_also_before_1970():
+    stamps = [dt.datetime(1969 + i // 6, 1 + 2 * i % 12, 5 + i) for i in range(12)]
+    table = pa.table({"at": pa.array([*stamps, None], pa.timestamp("us"))})
+    effects = {effect.column: effect for effect in find_effects(MonthModel(), table, "at")}
+    months = effects["at, month"]
+    assert months.values == [1, 3, 5, 7, 9, 11]
+    days = sum(stamp.day for stamp in stamps)
+    np.testing.assert_allclose(13 * months.means[:, 0], 12 * 100 * np.array(months.values) + days)
+
+
 def test_a_title_says_how_many_of_the_values_are_shown():
     table = pa.table({"x": np.linspace(0, 1, 30)})
     (effect,) = find_effects(ThreeClasses(), table, "x")

@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.figure import Figure
 from paper.helpers import level, made_up
 
 import nysboost as nb
@@ -20,7 +21,7 @@ from nysboost.compare.methods import DEFAULT_METHODS
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, ReportTable, Section
 from nysboost.paper import ledger, report
-from nysboost.paper.replicate import METHODS
+from nysboost.paper.replicate import METHODS, MIXTURES
 from nysboost.user_error import UserError
 
 
@@ -208,8 +209,23 @@ def test_a_report_replaces_reports_and_no_other_files(name, tmp_path):
         page.make_writable(tmp_path)
 
 
+@pytest.mark.parametrize(("largest", "expected"), [(6, 7), (60, 6), (6000, 4)])
+def test_the_wider_a_logarithmic_axis_the_fewer_labels_in_a_power_of_ten(largest, expected):
+    axes = Figure().add_subplot()
+    axes.set_yscale("log")
+    axes.set_ylim(1, largest)
+    charts.label_powers(axes.yaxis, 1, largest)
+    shown = [place for place in axes.get_yticks() if 1 <= place <= largest]
+    assert len(shown) == expected
+
+
+def test_a_label_of_the_users_may_look_like_the_name_of_a_method():
+    looks = [find_style(name, 1)["color"] for name in ("milk", "half-and-half-k")]
+    assert looks[0] == looks[1]
+
+
 def test_the_methods_of_a_family_share_a_colour_and_differ_in_mark_or_dash():
-    assert len({str(find_style(method)) for method in METHODS}) == len(METHODS)
+    assert len({str(find_style(method)) for method in MIXTURES}) == len(MIXTURES)
     assert find_style("URB-mean")["color"] == find_style("URB-SF")["color"]
     for family in ("cluster centres", "pivoted Cholesky", "CUR", "random features"):
         styles = [find_style(method) for method in nb.FAMILIES[family]]

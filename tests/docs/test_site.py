@@ -168,6 +168,33 @@ OUTSIDE = """
 """Headings, contents and tables whose letters leave their place."""
 
 
+TORN = r"""
+    const torn = [];
+    const parts = document.querySelectorAll('.prev-next-title, .bd-article :is(h1, h2, th)');
+    for (const part of parts) {
+        const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            for (const found of texts.currentNode.data.matchAll(/[\p{L}\d]+/gu)) {
+                const word = document.createRange();
+                word.setStart(texts.currentNode, found.index);
+                word.setEnd(texts.currentNode, found.index + found[0].length);
+                const lines = [...word.getClientRects()].map(line => line.bottom);
+                if (Math.max(...lines) - Math.min(...lines) > 8) torn.push(found[0]);
+            }
+        }
+    }
+    return torn;
+"""
+"""Words of titles, of heads of tables and of links to neighbours that stand on two lines."""
+
+SCROLLED = """
+    return [...document.querySelectorAll('.pst-scrollable-table-container')]
+        .filter(table => table.scrollWidth > table.clientWidth + 1)
+        .map(table => table.textContent.trim().slice(0, 60));
+"""
+"""Tables that are wider than their place."""
+
+
 def assert_no_wider_than(opened, width):
     opened.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
@@ -175,10 +202,14 @@ def assert_no_wider_than(opened, width):
     )
     wide = opened.execute_script("return document.documentElement.scrollWidth")
     outside, broken = opened.execute_script(OUTSIDE), opened.execute_script(BROKEN)
+    torn, scrolled = opened.execute_script(TORN), opened.execute_script(SCROLLED)
     opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert wide <= width
     assert outside == []
     assert broken == []
+    assert torn == []
+    if width > 1000:
+        assert scrolled == []
 
 
 def assert_dark_mode_has_light_words(opened):
@@ -190,6 +221,9 @@ def assert_dark_mode_has_light_words(opened):
     page, words = (sum(map(int, re.findall(r"\d+", colour)[:3])) / 3 for colour in colours)
     assert page < 60
     assert words > 160
+    figures = "document.querySelectorAll('.bd-article img:not([src*=plot_11])')"  # a photograph
+    filters = opened.execute_script(f"return [...{figures}].map(i => getComputedStyle(i).filter)")
+    assert all("invert" in found for found in filters)
 
 
 @pytest.mark.parametrize("words", SOUGHT)

@@ -48,6 +48,21 @@ def test_new_rows_join_the_cluster_that_they_lie_in():
     np.testing.assert_array_equal(fitted.predict(X[:400]), fitted.labels_)
 
 
+def test_of_several_runs_of_k_means_the_one_with_the_smallest_loss_is_kept():
+    X = np.random.default_rng(0).uniform(size=(200, 2))
+
+    def loss(n_init):
+        fitted = nb.SpectralClustering(9, gamma=20, n_init=n_init, random_state=1).fit(X)
+        lengths = np.linalg.norm(fitted.embedding_, axis=1, keepdims=True)
+        centres = fitted.cluster_centers_[fitted.labels_]
+        return ((fitted.embedding_ / lengths - centres) ** 2).sum()
+
+    # each number of runs begins with the runs of the smaller one
+    losses = [loss(n_init) for n_init in range(1, 7)]
+    assert (np.diff(losses) < 1e-12).all()
+    assert losses[-1] < 0.999 * losses[0]
+
+
 def test_landmarks_are_centres_and_of_a_precomputed_matrix_columns():
     X, y = make_blobs(300, centers=3, cluster_std=0.5, random_state=0)
     centred = nb.SpectralClustering(3, gamma=0.5, n_landmarks=30, random_state=0).fit(X)

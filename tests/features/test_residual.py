@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import nysboost as nb
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap
-from nysboost.features.residual import ERRORS, Residual
+from nysboost.features.feature_map import BlockDiagonal, FeatureMap
+from nysboost.features.residual import ERRORS, Residual, mixture_errors
 from nysboost.gram import Landmarks, make_gram
 
 METHODS = ["uniform", "joint", "ensemble-ridge", "URB-mean", "random-fourier", "spectral-shift"]
@@ -118,3 +118,15 @@ def test_errors_are_dense_ones_also_of_shifts_few_rows_and_repeated_ones(norm, r
     found = ERRORS[norm](residual_of(problem.gram, F[rows], weights, rows, shift), rows)
     exact = DENSE[norm](problem.G[both] - dense[both]) / DENSE[norm](problem.G[both])
     assert found == pytest.approx(exact, rel=1e-3 if norm == "spectral" else 1e-9, abs=1e-12)
+
+
+def test_the_error_of_a_mixture_that_leaves_nothing_is_rounding():
+    """G = x xᵀ + y yᵀ, of which each learner has one part, so that both errors alone are large."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    gram = make_gram(X, "linear")
+    parts = BlockDiagonal((np.ones((1, 1)), np.ones((1, 1))))
+    factor = Factor(gram, FeatureMap(gram.kernel, Landmarks(None, np.eye(2)), parts))
+    alone, both = mixture_errors(factor, [1, 1], [np.ones(1), np.ones(2)])
+    rest = np.outer(X[:, 1], X[:, 1])
+    assert alone == pytest.approx(np.linalg.norm(rest) / np.linalg.norm(X @ X.T))
+    assert both < 1e-15

@@ -12,7 +12,7 @@ from scipy import sparse
 import nysboost as nb
 from nysboost.gram import make_gram, on_other_rows
 from nysboost.numerics.arrays import to_host
-from nysboost.rows.views import DroppedRows
+from nysboost.rows.rows import DroppedRows
 
 indices = st.lists(st.integers(0, 29), min_size=1, max_size=9).map(np.array)
 

@@ -109,7 +109,9 @@ def test_all_rows_in_memory_are_the_gram_itself(size):
     np.testing.assert_array_equal(sample.indices, np.arange(40))
     assert rng.random() == np.random.default_rng(0).random()  # nothing was drawn for it
     landmarks = gram.landmarks(np.array([7, 2]))
-    assert sample.lift_to_rows(landmarks) is landmarks
+    lifted = sample.lift_to_rows(landmarks)
+    np.testing.assert_array_equal(lifted.indices, landmarks.indices)
+    assert lifted.points is landmarks.points
 
 
 def test_more_rows_than_the_size_are_a_uniform_sample_in_rising_order():

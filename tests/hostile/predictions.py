@@ -150,7 +150,7 @@ MORE: dict[str, tuple[Any, str]] = {
     "regressor, targets of 1e300": ((X, 1e300 * Y), "too far from the values"),
     "regressor, one row without its table": ((X[0], Y[:1]), "shape"),
     "classifier, too few labels": ((X, LABELS[:5]), "60 rows, but y has 5"),
-    "classifier, new labels": ((X, LABELS + 5), "which was not in the first rows"),
+    "classifier, new labels": ((X, LABELS + 5), "which the rows of the fit do not have"),
     "classifier, labels of another kind": ((X, ["a"] * 60), "label 'a'"),
     "classifier, NaN labels": ((X, np.where(LABELS, np.nan, 0.0)), "NaN"),
     "regressor that are one": ((X[:1], Y[:1]), ""),

@@ -47,7 +47,8 @@ def test_the_core_is_the_frobenius_optimal_one_on_its_rows(case, step):
 def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
     problem, recorder = market.problem("Gaussian", n=90), Recorder()
     sizes = {"n_learners": 2, "n_columns": 6, "n_candidates": 500, "n_fit": 5, "n_tune": 5}
-    run = boost(problem.gram, nb.Settings(**sizes), JointCore(), recorder, np.random.default_rng(0))
+    rule, rng = JointCore(), np.random.default_rng(0)
+    run = boost(problem.gram, nb.Settings(**sizes), rule, recorder, rule, rng)
     J = run.learners[0].landmarks.indices
     P = problem.G[:, J] @ np.linalg.pinv(problem.G[:, J])
     residual = problem.G - P @ problem.G @ P

@@ -50,6 +50,19 @@ def test_a_loss_near_rounding_keeps_its_digits():
     np.testing.assert_allclose(loss, expected, rtol=0.05)
 
 
+@pytest.mark.parametrize("gap", [1e-6, 1e-7])
+def test_nor_where_two_landmarks_are_almost_one(gap):
+    rng, kernel = np.random.default_rng(0), nb.Gaussian(sigma=1.0)
+    X, Z = rng.normal(size=(80, 2)), rng.normal(size=(6, 2))
+    Z[1] = Z[0] + gap
+    F, moved = factor(kernel(X, X)), Z + 1e-3 * gap * rng.normal(size=(6, 2))
+    loss = ProjectionLoss(kernel, X, F)
+    loss(Z)
+    fresh, again = ProjectionLoss(kernel, X, F)(moved), loss(moved)
+    np.testing.assert_allclose(again[0], fresh[0], rtol=1e-7)
+    np.testing.assert_allclose(again[1], fresh[1], atol=1e-6 * np.abs(fresh[1]).max())
+
+
 @pytest.mark.parametrize("step", [1e-6, 1e-2, 3.0])
 def test_an_evaluation_does_not_depend_on_the_one_before(step):
     kernel, X, G, Z = sample(nb.Gaussian(sigma=1.3), n=60, c=8)

@@ -101,6 +101,8 @@ def test_parameters_of_a_named_kernel_reach_it_and_a_warning_names_the_others():
     assert make_kernel("poly", degree=2, gamma=0.5, coef0=None) == nb.Polynomial(2, gamma=0.5)
     with pytest.raises(ValueError, match=r"no parameter of the kernel 'poly', 'gama'.*'gamma'"):
         make_kernel("poly", gama=0.5)
+    with pytest.raises(ValueError, match=r"'linear' has no parameters: leave sigma=2.0 out\.$"):
+        make_kernel("linear", sigma=2.0)
     how = {"gamma": 0.1, "coef0": 2.0}
     expected = pairwise_kernels(X, metric="sigmoid", **how)
     np.testing.assert_allclose(make_kernel("sigmoid", **how)(X, X), expected)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nysboost.kernels.scaling import PrincipalComponents, unit_spread
+from nysboost.kernels.metric import PrincipalComponents, unit_spread
 
 
 def test_principal_components_keep_distances_where_they_are_all_there_are():

@@ -53,6 +53,13 @@ def test_columns_are_drawn_in_proportion_to_what_they_leave_and_none_twice():
     assert chisquare(counts[[0, 1, 3]], 3000 * np.array([3, 1, 2]) / 6).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("weights", [np.zeros(5), np.array([0, 0, 1.0, 0, 0])])
+def test_columns_of_no_weight_are_drawn_where_there_are_no_others(weights):
+    drawn = Pool(5).sample(3, np.random.default_rng(0), weights)
+    assert len(set(drawn)) == 3
+    assert set(np.flatnonzero(weights)) <= set(drawn)
+
+
 def test_partial_rounds_do_not_look_at_the_whole_matrix():
     gram = market.problem("Gaussian", n=300).gram
     adaptive.adaptive_partial(gram, 10, np.random.default_rng(0))

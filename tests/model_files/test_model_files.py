@@ -299,6 +299,12 @@ def swap_leaves(children: np.ndarray) -> np.ndarray:
     return children
 
 
+def swap_starts(starts: np.ndarray) -> np.ndarray:
+    """Let a leaf end before it starts, in numbers whose differences are never negative."""
+    starts[[1, 2]] = starts[[2, 1]]
+    return starts.astype(np.uint64)
+
+
 CRAFTED = {
     "children that are all the root": ("Tree", "children", lambda a: 0 * a),
     "children that are not there": ("Tree", "children", lambda a: a + 50),
@@ -307,6 +313,7 @@ CRAFTED = {
     "directions of other rows": ("Tree", "directions", lambda a: a[:, :-1]),
     "leaves with rows that are not there": ("Leaves", "starts", lambda a: a + 3),
     "leaves whose rows fall": ("Leaves", "starts", lambda a: a[::-1].copy()),
+    "a leaf that ends before it starts": ("Leaves", "starts", swap_starts),
     "rows without coefficients": ("Leaves", "w", lambda a: a[:-1]),
     "coefficients without an axis": ("Leaves", "w", lambda a: a[:, 0]),
     "landmarks without columns": ("Landmarks", "points", lambda a: a[:, 0]),

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array, csr_matrix
 
 from nysboost.numerics.checks import (
     Budget,
     as_bytes,
     positions,
+    refuse_non_finite,
     require_count,
     require_number,
     require_positive,
@@ -30,6 +32,17 @@ def test_the_nearest_names_are_suggested_and_all_listed_where_none_is_near():
     assert "no kernel 3.5" in unknown("kernel", 3.5, ["rbf"])
     near = unknown("method", "aaaa", ["aaab", "aaac", "aaad", "aaae"])
     assert near.partition("?")[0].count(" or ") == 2
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("make", [np.asarray, csr_matrix, csr_array])
+def test_the_first_value_that_is_not_finite_is_named_by_row_and_column(make, bad):
+    X = np.eye(5)
+    X[3, 1] = X[4, 0] = bad
+    what = "NaN" if np.isnan(bad) else "infinity"
+    with pytest.raises(ValueError, match=f"X contains {what}, first at row 103, column 1"):
+        refuse_non_finite(make(X), 100)
+    refuse_non_finite(make(np.eye(5)), 100)
 
 
 @st.composite

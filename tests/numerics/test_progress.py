@@ -88,6 +88,18 @@ def test_lines_go_to_standard_error_if_asked_for_and_the_outer_computation_count
     assert current().total == 0
 
 
+def test_a_computation_that_fails_is_not_called_done(capsys):
+    def fail():
+        with report_progress("fit", 1) as work:
+            work.step(1.0, "First")
+            raise ValueError("no reason")
+
+    with pytest.raises(ValueError, match="no reason"):
+        fail()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("First")
+
+
 def on_a_terminal(code):
     """Return what a program writes to standard error where that is a terminal."""
     ours, theirs = os.openpty()

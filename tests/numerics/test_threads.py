@@ -128,6 +128,11 @@ def test_what_runs_on_one_core_has_one_thread_and_others_have_theirs():
     assert usable_threads(Budget(threads=1)) == 1
 
 
+def test_without_a_library_that_says_how_many_threads_it_has_a_pass_has_one(monkeypatch):
+    monkeypatch.setattr(threads_module, "_libraries", lambda: ())
+    assert usable_threads(Budget()) == usable_threads(Budget(threads=8)) == 1
+
+
 def test_a_limit_that_is_left_while_another_is_applied_is_no_longer_there(monkeypatch):
     threads, left = [16, 8], []
 

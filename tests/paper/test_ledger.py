@@ -210,3 +210,16 @@ def test_what_is_stated_of_a_preset_is_enough_for_every_statement():
         assert find_methods(name) <= set(methods)
         assert set(presets.load(name).drawn) <= set(methods)
     assert {m for m in choose_methods("all", presets.load("runtime"))} <= set(METHODS[:30])
+
+
+def test_numbers_of_learners_of_one_run_are_always_compared_pair_by_pair():
+    """Errors that fall in one number and rise in the other look too certain to Welch's test."""
+    made = made_up("pendigits", level_off)
+    z = np.random.default_rng(0).standard_normal(10)
+    z = 0.1 * (z - z.mean()) / z.std(ddof=1)
+    errors = np.ones((10, 20))
+    errors[:, 15] += z
+    errors[:, 19] -= z
+    values = dict.fromkeys(made.values[COLUMNS], errors)
+    decision = decide(24, replace(made, values={COLUMNS: values}))
+    assert decision.verdict == "undecided"

@@ -25,8 +25,7 @@ def of(preset, methods=MIXTURES, *, seed=0, number=0, device=""):
 
 
 def measure(one, reading=COLUMNS):
-    (found,) = one.measure([reading])
-    return found.values
+    return one.measure(reading).values
 
 
 def test_the_thirty_mixtures_are_nine_trajectories_and_one_ensemble():
@@ -46,7 +45,7 @@ def test_errors_are_those_of_the_method_run_by_itself(reading, method):
     G = replicate.kernel_gram(preset, one.draw()).whole()
     gram, settings = make_gram(G, "precomputed"), replicate.settings_of(preset, reading)
     steps, final = parse_method(method, settings)
-    found = find_learners(gram, settings, steps, one.generator(replicate.LEARNERS))
+    found = find_learners(gram, settings, steps, final, one.generator(replicate.LEARNERS))
     for p, error in zip(preset.counts, shared, strict=True):
         mixture = found.mixture(final, p)
         features = [features_of(gram, learner) for learner in mixture.learners]
@@ -64,7 +63,7 @@ def test_all_mixtures_of_a_replicate_share_the_first_learner():
 def test_pooled_methods_are_nystrom_on_as_many_columns_as_p_learners_have():
     preset = tiny(n_learners=5, n_points=200)
     one = of(preset, ("nystrom-k", "nystrom-pk", "adaptive-pk", "ensemble-ridge"))
-    (found,) = one.measure([None])
+    found = one.measure(None)
     at = preset.counts.index(5)
     G = replicate.kernel_gram(preset, one.draw()).whole()
     I = one.generator(replicate.UNIFORM).choice(200, size=30, replace=False)  # noqa: E741
@@ -87,7 +86,7 @@ def test_properties_of_a_matrix_are_those_of_its_eigenvalues_and_vectors():
 
 def test_slopes_of_the_time_are_measured_once_for_all_methods():
     preset = tiny(measure="seconds", learner_counts=(1,), properties=presets.PROPERTIES[2:])
-    (found,) = of(preset, ("UUB-mean",)).measure([None])
+    found = of(preset, ("UUB-mean",)).measure(None)
     assert set(found.properties) == {"slope_n", "slope_p", "slope_m"}
     assert np.isfinite(list(found.properties.values())).all()
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 import nysboost as nb
 from nysboost.compare.page import render
-from nysboost.paper import figures, ledger, presets, report
+from nysboost.paper import datasets, figures, ledger, presets, report
 from nysboost.paper.presets import Reading
 from nysboost.paper.report import About
 from nysboost.paper.results import compare_means, correct
@@ -18,7 +18,8 @@ from nysboost.paper.statements import Side
 from paper.helpers import good_boosting, level, made_up
 
 COLUMNS = Reading("columns", "columns")
-ABOUT = About("nysboost reproduce simulation --seed 0", {"mnist": "7 × 784"})
+MNIST = datasets.Points("mnist", np.zeros((7, 784)), "a file")
+ABOUT = About("nysboost reproduce simulation --seed 0", {"mnist": MNIST})
 
 
 def make_page(results, **how):

@@ -4,12 +4,14 @@ import importlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
 import nysboost as nb
 from nysboost.compare.page import render, write_csv
 from nysboost.paper import ledger, presets, report
+from nysboost.paper.datasets import Points
 from nysboost.paper.report import About
 from paper.helpers import level, made_up
 
@@ -30,7 +32,8 @@ def results():
 
 @pytest.fixture(scope="module")
 def page(tool, results):
-    about = About("nysboost reproduce all", {"mnist": "7 × 784"})
+    mnist = Points("mnist", np.zeros((7, 784)), "a file")
+    about = About("nysboost reproduce all", {"mnist": mnist})
     made = report.make_page(results, ledger.decide_all(results), about, panels=False)
     return tool.make_page(render(made, ".md"))
 

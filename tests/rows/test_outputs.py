@@ -125,6 +125,10 @@ def test_a_file_that_is_not_whole_never_appears(fitted, fault, before, tmp_path)
         (lambda f: np.zeros((1000, 21), np.float32), r"have shape \(1000, 20\)"),
         (lambda f: np.zeros(20_000, np.float32), r"out has shape \(20000,\)"),
         (lambda f: 3, r"out has shape \(\)"),
+        (
+            lambda f: sparse.csr_matrix((1000, 20), dtype=np.float32),
+            "out is a csr_matrix; an array",
+        ),
         (lambda f: np.zeros((1000, 20)), "out has dtype float64, but the features of float32 rows"),
         (lambda f: f / "F.txt", r"Features are written to a \.npy file, but out="),
         (lambda f: np.broadcast_to(np.float32(0), (1000, 20)), "out cannot be written to"),
@@ -240,3 +244,29 @@ def test_features_for_a_disk_never_lie_in_memory_together(fitted, make, tmp_path
     peak = peak_bytes(lambda: thrifty.transform(X, out=out))
     # Zarr writes in a thread of its own: on a busy machine some pieces wait for it
     assert peak < max_memory + 900_000 < n * 20 * 4 / 3
+
+
+def stored_twice(form, X, folder):
+    """Return rows on disk, and the same place opened for writing."""
+    if form == "h5":
+        file = h5py.File(folder / "x.h5", "w")
+        file["X"] = X
+        return file.create_dataset("Y", data=X, chunks=(50, 5)), file["Y"]
+    if form == "zarr":
+        stored = zarr.create_array(folder / "x.zarr", data=X, chunks=(50, 5))
+        return stored, zarr.open_array(folder / "x.zarr", mode="r+")
+    np.save(folder / "x.npy", X)
+    return [np.load(folder / "x.npy", mmap_mode=mode) for mode in ("r", "r+")]
+
+
+@pytest.mark.parametrize("form", ["h5", "zarr", "npy"])
+def test_rows_on_disk_are_not_overwritten_by_their_features(form, tmp_path):
+    X = points()
+    rows, out = stored_twice(form, X, tmp_path)
+    fitted = nb.Nystroem(n_components=5, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="out shares memory with X"):
+        fitted.transform(rows, out=out)
+    if form == "npy":
+        with pytest.raises(ValueError, match="out shares memory with X"):
+            fitted.transform(rows, out=tmp_path / "x.npy")
+    np.testing.assert_array_equal(rows[:], X)

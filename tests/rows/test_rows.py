@@ -12,8 +12,7 @@ from scipy import sparse
 
 from nysboost.numerics.arrays import spaced_indices
 from nysboost.rows.recognise import make_stream, scan_rows
-from nysboost.rows.rows import as_float
-from nysboost.rows.views import EncodedRows
+from nysboost.rows.rows import EncodedRows, as_float
 
 ARRAYS = [np.asarray, np.asfortranarray, np.matrix, np.ndarray.tolist, lambda X: X.astype(object)]
 OTHERS = [pd.DataFrame, pl.DataFrame, sparse.csr_matrix, sparse.csc_matrix, sparse.coo_array]

@@ -11,7 +11,9 @@ from scipy.sparse import csr_matrix
 
 import nysboost as nb
 from nysboost.tables.codes import Codes
+from nysboost.tables.files import open_table
 from nysboost.tables.schema import Schema
+from nysboost.tables.summaries import summarise_columns
 from nysboost.tables.values import as_number
 
 QUICK = {"n_components": 30, "landmarks": "uniform", "random_state": 0, "verbose": 0}
@@ -88,6 +90,55 @@ def test_dates_are_the_same_by_every_door(tmp_path, command):
     np.testing.assert_allclose(pd.read_csv(out)["prediction"], expected, rtol=1e-6)
 
 
+def zoned_deliveries():
+    frame, y = deliveries()
+    berlin = frame["ordered_at"].dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
+    return frame, frame.assign(ordered_at=berlin), y
+
+
+def tables_of(frame, folder):
+    """Yield a data frame with a column of dates in other containers."""
+    yield frame
+    yield pl.from_pandas(frame)
+    yield pa.Table.from_pandas(frame)
+    yield frame.assign(ordered_at=frame["ordered_at"].astype(str))
+    yield frame.assign(ordered_at=frame["ordered_at"].astype(object))
+    yield iter([frame])
+    yield dd.from_pandas(frame, npartitions=2)
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_parquet(folder / "t.parquet")
+    frame.to_json(folder / "t.jsonl", orient="records", lines=True, date_format="iso")
+    for name in ("t.csv", "t.parquet", "t.jsonl"):
+        yield pa.concat_tables(open_table(folder / name).batches())
+
+
+@pytest.mark.parametrize("zoned", [False, True])
+def test_dates_with_and_without_a_time_zone_are_not_mixed(zoned, tmp_path):
+    naive, aware, y = zoned_deliveries()
+    fitted, other = (aware, naive) if zoned else (naive, aware)
+    model = nb.NystroemRegressor(**QUICK).fit(fitted, y)
+    expected = model.predict(fitted[:9])
+    advice = "add the time zone" if zoned else "drop the time zone"
+    with dask.config.set(scheduler="synchronous"):
+        for table in tables_of(fitted[:9], tmp_path):
+            found = np.asarray(model.predict(table))
+            np.testing.assert_allclose(found, expected, atol=1e-8)
+        for table in tables_of(other[:9], tmp_path):
+            with pytest.raises(ValueError, match=f"'ordered_at' was fitted with dates.*{advice}"):
+                np.asarray(model.predict(table))
+
+
+def test_dates_some_of_which_have_a_time_zone_are_told_of():
+    naive, aware, _ = zoned_deliveries()
+    mixed = [*naive["ordered_at"].astype(str)[:99], *aware["ordered_at"].astype(str)[:99]]
+    with pytest.warns(UserWarning, match="Some of its dates have a time zone, others have none"):
+        Schema.of(pa.table({"when": mixed, "x": range(198)}))
+    parts = [pa.table({"when": frame["ordered_at"].array}) for frame in (naive, aware)]
+    summaries = map(summarise_columns, parts)
+    with pytest.raises(ValueError, match=r"dates in some parts and .* with a time zone in others"):
+        Schema.from_summaries(summaries, "fill", named=True)
+
+
 # Ids
 
 
@@ -158,6 +209,11 @@ def test_sorted_dates_and_ids_in_several_rows_are_noted():
     assert "sorted by 'sold'" in by_date
     assert "'customer_id' has 40 ids in 300 rows" in by_group
     assert not Schema.of(frame.sample(frac=1, random_state=0)[["sold", "paid"]]).notes
+
+    # the last rows may be the oldest
+    latest_first = Schema.of(frame[::-1]).notes[0]
+    assert "sorted by 'sold', latest first" in latest_first
+    assert "reverse the rows and hold out the last ones" in latest_first
 
 
 # Gaps

@@ -8,6 +8,7 @@ from threading import Thread
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -17,6 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 import nysboost as nb
 from nysboost.numerics.messages import printable, unknown
 from nysboost.tables.files import join_tables, open_table
+from nysboost.tables.schema import Schema
 from nysboost.tables.targets import read_target
 from nysboost.tables.text_format import TextFormat
 from nysboost.user_error import NoTableError, TableError
@@ -174,6 +176,48 @@ def test_labels_keep_all_their_digits(tmp_path, command):
     assert np.mean(np.array(found) == frame["label"]) > 0.9
 
 
+@pytest.mark.parametrize("least", [2**60, 10**18 + 1, 2**63 - 9, -(2**60), 2**63])
+def test_categories_keep_all_their_digits(least, tmp_path):
+    """In a frame and in a file, as numbers and as text."""
+    codes = [least + i % 3 for i in range(30)]
+    frame = pd.DataFrame({"code": codes})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    texts = frame.astype({"code": str})
+    for fitted in (frame.astype({"code": "category"}), texts.astype({"code": "category"})):
+        schema = Schema.of(fitted)
+        known = schema.columns[0].values
+        file = open_table(tmp_path / "t.csv", schema=schema)
+        for table in (frame, texts, pl.from_pandas(frame), join_tables(list(file.batches()))):
+            found = [str(known[position]) for position in schema.read(table)[0]]
+            assert found == texts["code"].tolist()
+
+
+@pytest.mark.parametrize("form", ["frame", "texts", "csv", "parquet"])
+def test_whole_numbers_of_many_digits_are_ids_or_told_of(form, tmp_path):
+    rng = np.random.default_rng(0)
+    n = 200
+    ids = (2**60 + rng.permutation(n)).tolist()
+    few = [2**60 + i % 3 for i in range(n)]
+    table = pd.DataFrame({"order": ids, "code": few, "small": np.arange(n) % 7})
+    if form == "texts":
+        table = table.astype(str)
+    elif form == "csv":
+        table.to_csv(tmp_path / "t.csv", index=False)
+    elif form == "parquet":
+        table.to_parquet(tmp_path / "t.parquet")
+    if form in ("csv", "parquet"):
+        table = join_tables(list(open_table(tmp_path / f"t.{form}").batches()))
+
+    with pytest.warns(UserWarning, match="Column") as warned:
+        schema = Schema.of(table, ids="drop")
+    assert [column.kind for column in schema.columns] == ["id", "number", "number"]
+    said = [str(each.message) for each in warned]
+    assert len(said) == 2
+    assert "'order' has a different whole number in each row" in said[0]
+    assert "'code' has whole numbers such as 11529215046068469" in said[1]
+    np.testing.assert_array_equal(schema.read(table)[1], np.full(n, 2.0**60))
+
+
 def test_truth_values_of_a_text_file_come_back_as_they_were_written(tmp_path, command):
     x = np.linspace(-1, 1, 60)
     pd.DataFrame({"x": x, "yes": x > 0}).to_csv(tmp_path / "t.csv", index=False)
@@ -244,3 +288,32 @@ def test_of_many_names_the_first_are_known(tmp_path):
 
 def test_hidden_characters_are_shown():
     assert printable("\ufeffa\u200b\u202eb\x1b") == r"\ufeffa\u200b\u202eb\x1b"
+
+
+@pytest.mark.parametrize("form", ["h5", "zarr"])
+@pytest.mark.parametrize("shape", [(50, 3), (50,)])
+def test_a_damaged_chunk_is_a_sentence(form, shape, tmp_path, command):
+    X = np.random.default_rng(0).normal(size=shape)
+    path = tmp_path / f"damaged.{form}"
+    if form == "h5":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            file.create_dataset("X", data=X, chunks=shape, compression="gzip")
+        with h5py.File(path) as file:
+            chunk = file["X"].id.get_chunk_info(0)
+        at, damaged = chunk.byte_offset, path
+    else:
+        zarr = pytest.importorskip("zarr")
+        zarr.create_array(str(path), data=X, chunks=shape)
+        at, damaged = 0, next(part for part in path.rglob("c/**/0") if part.is_file())
+    with damaged.open("r+b") as file:
+        file.seek(at)
+        file.write(b"damaged!" * 4)
+
+    status, _, complained = command("fit", path, "--out", tmp_path / "m")
+    assert status in (3, 4)
+    assert "cannot be read" in complained or "is truncated" in complained
+    if len(shape) == 2:
+        store = h5py.File(path)["X"] if form == "h5" else zarr.open(str(path))
+        with pytest.raises(TableError, match="Rows 0 to 49 of the stored array cannot be read"):
+            nb.approximate(store, "nystrom", n_components=5)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nysboost.tables.piecewise import PiecewiseCodes
+from nysboost.tables.codes import PiecewiseCodes
 
 
 def test_codes_are_piecewise_linear_between_quantiles_of_the_different_values():

@@ -204,6 +204,26 @@ def test_a_column_of_other_categories_than_in_fitting_is_told_of():
     schema.read(later.slice(0, 9))  # a few may be new ones
 
 
+@pytest.mark.parametrize("first", ["1,red,2.5", "red,small,low", "country,2020,2021"])
+def test_a_first_line_that_may_be_a_row_is_told_of(first, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{first}\n4,blue,3\n{first}\n")
+    assert "is taken as names of columns. If it is a row" in open_table(path).notes[0]
+    path.write_text("a,b,c\n4,blue,3\n5,red,4\n")
+    assert open_table(path).notes == []
+
+
+def test_categories_that_are_unknown_in_many_rows_are_told_of():
+    schema = Schema.of(pa.table({"town": ["Bern", "Basel"] * 50}))
+    towns = ["Bern"] * 79 + ["Genf", "Chur", "Genf"] * 7
+    says = "not in the fit in 21 of 100 rows: 'Genf', 'Chur'. There, only the other columns"
+    with pytest.warns(UserWarning, match=says):
+        schema.read(pa.table({"town": towns}))
+    # few rows, or a small share of them
+    schema.read(pa.table({"town": towns[70:88]}))
+    schema.read(pa.table({"town": towns + ["Bern"] * 200}))
+
+
 def test_a_file_without_names_gets_some_unless_they_are_counted(tmp_path):
     (tmp_path / "t.csv").write_text("5.1,3.5\n4.9,3.0\n")
     table, _ = read(tmp_path / "t.csv")

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.random import Generator
 
-from nysboost.boosting.rules import Rule
+from nysboost.boosting.rules import Combination, Rule, checked
 from nysboost.boosting.selectors import Selector, as_positions, choose
 from nysboost.boosting.state import FeatureTable, Pool, State, Step, ValidationSet
 from nysboost.features.feature_map import FeatureMap, Mixture, features_of, fit_learner
@@ -45,15 +45,15 @@ def boost(
     settings: Settings,
     rule: Rule,
     selector: Selector,
+    final: Rule,
     rng: Generator,
-    *,
-    final: Rule | None = None,
     sampling: Sampling = uniform,
 ) -> Trajectory:
     """Run Algorithm 1: each learner is on columns that the mixture so far approximates badly.
 
-    In "XYB-clustering", X is the `rule` of the boosting step, and `selector` is the clustering. The
-    final mixture (step 3) is `trajectory.mixture(final)`; `n_learners="auto"` evaluates it.
+    In "XYB-clustering", X is the `rule` of the boosting step, and `selector` is the clustering. Y
+    is the `final` rule: `Trajectory.mixture` applies it, and here it decides when to stop if
+    `n_learners` is "auto".
     """
     # Step 1. Standard Nyström on m columns, and the validation sets V1 and V2.
     if rule.needs_whole_columns:
@@ -66,14 +66,14 @@ def boost(
     for i in track(range(1, state.p), "boosting step"):
         # if p is open, stop when the error of the strong approximation on V2 no longer falls
         if settings.n_learners == "auto":
-            strong = (final or rule).combine_finally(state, i)
-            errors.append(state.error_on(state.V2, strong))
+            strong = strong_approximation(final, state, i)
+            errors.append(state.error_on_V2(strong))
             if gains_little(errors, settings.min_gain):
                 break
         watch = Stopwatch()
 
         # (a) combine the learners found so far with the mixture weights μ
-        mixture = rule.combine(state, i)
+        mixture = checked(rule, rule.mixture(state, i))
         watch.lap("a")
 
         # (b) resample s columns for V, among those never used
@@ -99,7 +99,13 @@ def boost(
         if settings.callback is not None:
             settings.callback(step)
 
+    # Step 3, the strong approximation, is `Trajectory.mixture`.
     return Trajectory(state)
+
+
+def strong_approximation(rule: Rule, state: State, p: int) -> Combination:
+    """Return Σ_i w_i G_i, the first p learners combined with the final weights w (step 3)."""
+    return checked(rule, rule.strong(state, p))
 
 
 def gains_little(errors: list[float], min_gain: float) -> bool:
@@ -126,8 +132,8 @@ def find_learners(
     gram: Gram,
     settings: Settings,
     parts: BoostingParts,
+    final: Rule,
     rng: Generator,
-    final: Rule | None = None,
     sampling: Sampling = uniform,
 ) -> Trajectory:
     """Run boosting with this rule and clustering, or an ensemble."""
@@ -135,7 +141,7 @@ def find_learners(
         return ensemble(gram, settings, rng)
 
     rule, selector = parts
-    return boost(gram, settings, rule, selector, rng, final=final, sampling=sampling)
+    return boost(gram, settings, rule, selector, final, rng, sampling)
 
 
 # Step 1
@@ -167,11 +173,11 @@ def start(
     of_V1 = unused.draw(v1, rng)
     of_V2 = unused.draw(v2, rng)
 
-    # the rows on which columns are observed, and G in the precision in which they are
+    # the rows on which columns are evaluated; some of them choose columns and weights only, for
+    # which float32 may be enough
     rows = _choose_rows(G.n, settings, rng)
     observed = G
     if len(rows) < G.n:
-        # the values choose columns and weights only, for which float32 may be enough
         learner = fit_learner(G, G.landmarks(first), k)
         observed = _choose_precision(G, learner, of_V2, rows)
 
@@ -188,7 +194,7 @@ def start(
         V1 = ValidationSet(table, of_V1, of_V1)
         V2 = ValidationSet(table, of_V2, of_V2)
     else:
-        # so that norms are those of columns of all n rows
+        # each row stands for several of all n
         rows_for_each = gram.n / len(rows)
         weight = float(np.sqrt(rows_for_each))
         V1 = ValidationSet(table, rows, of_V1, weight)
@@ -212,11 +218,12 @@ def start(
 
 
 def _choose_rows(n: int, settings: Settings, rng: Generator) -> Indices:
-    """Return the rows on which columns are observed: `residual_rows` of n, or up to `row_cap`."""
+    """Return the rows on which columns are evaluated: `residual_rows` of n, or up to `row_cap`."""
     # from numbers of their own, so that steps draw the same whatever rows are observed
     (rng_of_rows,) = rng.spawn(1)
-    wanted = settings.residual_rows or settings.row_cap
-    most = min(settings.row_cap, wanted)
+    most = settings.row_cap
+    if settings.residual_rows is not None:
+        most = min(most, settings.residual_rows)
     return sample_rows(np.arange(n), most, rng_of_rows)
 
 
@@ -234,9 +241,7 @@ def _choose_precision(gram: Gram, learner: FeatureMap, cols: Indices, rows: Indi
     left = features_of(gram, learner, cols)
     right = features_of(gram, learner, rows)
     missed = G - left @ right.T
-
-    is_clear = max_abs(missed) > COARSE * max_abs(G)
-    if is_clear:
+    if max_abs(missed) > COARSE * max_abs(G):
         return gram.in_float32()
     return gram
 
@@ -283,9 +288,9 @@ class Trajectory:
             p = len(self)
         if not 1 <= p <= len(self):
             raise ValueError(f"This run has {len(self)} learners; a prefix of {p} was asked for.")
-        mixture = rule.combine_finally(self.state, p)
-        learners = self._lift_to_rows(mixture.learners)
-        return replace(mixture, learners=learners)
+        strong = strong_approximation(rule, self.state, p)
+        learners = self._lift_to_rows(strong.learners)
+        return replace(strong, learners=learners)
 
     def _lift_to_rows(self, learners: tuple[FeatureMap, ...]) -> tuple[FeatureMap, ...]:
         sample = self.state.sample

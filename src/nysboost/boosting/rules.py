@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple, Self
 
@@ -24,6 +24,10 @@ class Combination(Mixture):
     """Σ_i μ_i G_i, and the λ or η with which μ was computed, if the rule has one."""
 
     parameter: float | None = None
+
+
+LARGEST_WEIGHT = 1e100
+"""Squares of residuals with larger weights would be out of range."""
 
 
 class Rule(ABC):
@@ -68,31 +72,6 @@ class Rule(ABC):
         """Return the final mixture of the first p learners (step 3)."""
         return self.mixture(state, p)
 
-    def combine(self, state: State, p: int) -> Combination:
-        """Return `mixture`, after a check of its weights."""
-        return self._checked(self.mixture(state, p))
-
-    def combine_finally(self, state: State, p: int) -> Combination:
-        """Return `strong`, after a check of its weights."""
-        return self._checked(self.strong(state, p))
-
-    def _checked(self, found: Combination) -> Combination:
-        """Return the combination with float64 weights, or raise if their number is wrong."""
-        if not isinstance(found, Combination):
-            msg = f"A rule returns a Combination of learners, but {self!r} returned {found!r}."
-            raise TypeError(msg)
-
-        p = len(found.learners)
-        weights = as_numpy(found.weights)
-        is_one_for_each = weights.shape == (p,)
-        is_real = weights.dtype.kind in "fiu"
-        if not is_one_for_each or not is_real or not np.isfinite(weights).all():
-            raise ValueError(
-                f"A rule returns the weights of p = {p} learners, finite real numbers of shape "
-                f"({p},), but {self!r} returned {reprlib.repr(found.weights)}."
-            )
-        return replace(found, weights=weights.astype(np.float64))
-
     def candidate_weights(self, state: State, mixture: Mixture) -> Floats | None:  # noqa: ARG002
         """Return the weights of rows for drawing V, or None for a uniform draw."""
         return None
@@ -100,6 +79,28 @@ class Rule(ABC):
     def with_settings(self, settings: Settings) -> Self:  # noqa: ARG002
         """Return the rule with the settings of a run."""
         return self
+
+
+def checked(rule: Rule, found: Combination) -> Combination:
+    """Return what a rule returned, with float64 weights; raise unless each learner has one."""
+    if not isinstance(found, Combination):
+        msg = f"A rule returns a Combination of learners, but {rule!r} returned {found!r}."
+        raise TypeError(msg)
+
+    p = len(found.learners)
+    weights = as_numpy(found.weights)
+    is_one_for_each = weights.shape == (p,)
+    is_real = weights.dtype.kind in "fiu"
+    if not is_one_for_each or not is_real or not np.isfinite(weights).all():
+        raise ValueError(
+            f"A rule returns the weights of p = {p} learners, finite real numbers of shape "
+            f"({p},), but {rule!r} returned {reprlib.repr(found.weights)}."
+        )
+
+    precise = weights.astype(np.float64)
+    if np.abs(precise).max(initial=0.0) > LARGEST_WEIGHT:
+        raise ValueError(f"The weights {precise} of {rule!r} are out of range: scale them down.")
+    return replace(found, weights=precise)
 
 
 class Chosen(NamedTuple):
@@ -175,17 +176,14 @@ class ExponentialWeights(WeightRule):
         differences = A - b[:, None]
         errors = np.linalg.norm(differences, axis=0)
 
-        if self.eta != "tune":
-            eta = float(self.eta)
-            weights = _falling_weights(eta, errors)
-            return Chosen(weights, eta)
+        # η as given, or a grid relative to the mean error
+        if self.eta == "tune":
+            scale = float(errors.mean()) or 1.0
+            etas = [eta / scale for eta in (0.0, *GRID)]
+        else:
+            etas = [float(self.eta)]
 
-        # the grid of η, relative to the mean error
-        scale = float(errors.mean()) or 1.0
-        grid = (0.0, *GRID)
-        etas = [eta / scale for eta in grid]
         candidates = [_falling_weights(eta, errors) for eta in etas]
-
         best = _best_on(V2, candidates)
         return Chosen(candidates[best], etas[best])
 
@@ -201,20 +199,20 @@ def _falling_weights(eta: float, errors: Floats) -> Floats:
 class RidgeWeights(WeightRule):
     """The w that minimises ‖Σ w_i G_i − G‖² + λ‖w‖² on V1, with λ tuned on V2.
 
-    The grid `lambdas` is relative to the largest singular value of the normal matrix. One singular
-    value decomposition serves the whole grid. `nonnegative` allows no negative weights.
+    The grid `lambdas` is relative to the largest singular value of the normal matrix; None is the
+    usual one. One singular value decomposition serves the whole grid. `nonnegative` allows no
+    negative weights.
     """
 
     nonnegative: bool = False
-    lambdas: tuple[float, ...] = GRID
+    lambdas: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         require_penalties(self.lambdas)
 
     def with_settings(self, settings: Settings) -> Self:
         """Return the rule with the settings `nonnegative` and `lambdas`."""
-        lambdas = tuple(settings.lambdas)
-        return replace(self, nonnegative=settings.nonnegative, lambdas=lambdas)
+        return replace(self, nonnegative=settings.nonnegative, lambdas=settings.lambdas)
 
     def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Chosen:
         """Return the weights for the λ that is best on V2, and this λ from the grid."""
@@ -226,19 +224,20 @@ class RidgeWeights(WeightRule):
             return Chosen(np.zeros(p))
 
         # λ in falling order, so that ties on V2 go to the strongest penalty
-        grid = sorted(self.lambdas, reverse=True)
-        V = V_transposed.T
-        Ub = U.T @ b
-        candidates: list[Floats] = []
-        for relative in grid:
-            penalty = s[0] ** 2 * relative
-            if self.nonnegative:
-                w = _nonnegative_ridge(A, b, penalty)
-            else:
-                # w = V diag(s / (s² + λ)) Uᵀ b
-                shrunk = s / (s * s + penalty)
-                w = V @ (shrunk * Ub)
-            candidates.append(w)
+        lambdas = GRID
+        if self.lambdas is not None:
+            lambdas = tuple(self.lambdas)
+        grid = sorted(lambdas, reverse=True)
+        penalties = [s[0] ** 2 * relative for relative in grid]
+
+        if self.nonnegative:
+            candidates = [_nonnegative_ridge(A, b, penalty) for penalty in penalties]
+        else:
+            # w = V diag(s / (s² + λ)) Uᵀ b
+            V = V_transposed.T
+            Ub = U.T @ b
+            shrinkages = [s / (s * s + penalty) for penalty in penalties]
+            candidates = [V @ (shrinkage * Ub) for shrinkage in shrinkages]
 
         best = _best_on(V2, candidates)
         return Chosen(candidates[best], grid[best])
@@ -258,10 +257,10 @@ def _nonnegative_ridge(A: Floats, b: Floats, penalty: float) -> Floats:
 
 def _best_on(V2: ValidationSet, candidates: list[Floats]) -> int:
     """Return the index of the weights with the smallest error ‖A w − b‖ on V2."""
+    if len(candidates) == 1:
+        return 0  # there is nothing to choose, so V2 is not evaluated
+
     p = len(candidates[0])
     b, A = V2.system(p)
-    errors = []
-    for w in candidates:
-        residual = A @ w - b
-        errors.append(np.linalg.norm(residual))
+    errors = [np.linalg.norm(A @ w - b) for w in candidates]
     return int(np.argmin(errors))

@@ -90,7 +90,7 @@ def kmeans_columns(residual: Array, m: int, rng: Generator) -> Indices:
     others = np.setdiff1d(np.arange(m), served)
     to_centres[:, chosen] = np.inf
     for centre in others:
-        distances = to_centres[centre : centre + 1]
+        distances = to_centres[[centre]]
         (next_nearest,) = _nearest(distances, rounding)
         chosen[centre] = next_nearest
         to_centres[:, next_nearest] = np.inf
@@ -144,17 +144,14 @@ def _distances(residual: Array) -> Floats:
     # multiples of 2⁻³² of the largest
     _, exponent = np.frexp(distances.max())
     step = 2.0 ** (exponent - 32)
-    multiples = np.round(distances / step)
-    return np.asarray(multiples * step)
+    return np.asarray(np.round(distances / step) * step)
 
 
 def _nearest(to_centres: Floats, rounding: float) -> Indices:
     """Return the column nearest to each centre; of columns that tie up to rounding, the first."""
     least = to_centres.min(axis=1, keepdims=True)
     is_nearest = to_centres <= least + rounding
-
-    first: Indices = np.argmax(is_nearest, axis=1)
-    return first
+    return np.asarray(is_nearest.argmax(axis=1))
 
 
 # k-means by distances alone, at n² operations a round
@@ -165,8 +162,7 @@ def kmeans_of_distances(squared: Floats, k: int, rng: Generator) -> Floats:
 
     The squared distances (n, n), rough if in float32, give those from the centres, (k, n).
     """
-    first = seeds(squared, k, rng)
-    to_centres = squared[first]
+    to_centres = squared[seeds(squared, k, rng)]
     owner = np.full(len(squared), -1)
     for _ in range(MAX_ITER):
         nearest = np.argmin(to_centres, axis=0)
@@ -203,18 +199,18 @@ def seeds(squared: Floats, k: int, rng: Generator) -> Indices:
         mass = nearest.cumsum()
         uniform = rng.random(trials)
         drawn = mass.searchsorted(uniform * mass[-1], side="right")
-        np.minimum(drawn, n - 1, out=drawn)  # no mass is left if few points are distinct
+        drawn = np.minimum(drawn, n - 1)  # no mass is left if few points are distinct
         drawn.sort()
 
         # and those that lower the loss most become seeds
         closer = squared[drawn]
         last = min(first + together, k)
         for i in range(first, last):
-            np.minimum(closer, nearest, out=closer)
+            closer = np.minimum(closer, nearest)
             losses = closer @ ones
-            best = (losses <= losses.min() + rounding).argmax()
+            best = np.argmax(losses <= losses.min() + rounding)
             chosen[i] = drawn[best]
-            nearest = closer[best].copy()
+            nearest = closer[best]
     return chosen
 
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.random import Generator
 
 from nysboost.features.feature_map import (
-    BlockDiagonal,
     FeatureMap,
     Mixture,
     features_of,
     fit_learner,
+    side_by_side,
 )
-from nysboost.gram import Gram, Sample, pool
+from nysboost.gram import Gram, Sample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.linalg import max_abs, norms, triangular_factor
@@ -133,16 +133,16 @@ class State:
         counted = outside.astype(np.float64)
         return e * arrays.like(counted[:, None], e)
 
-    def error_on(self, V: ValidationSet, mixture: Mixture) -> float:
-        """Return ‖G − Ḡ‖_F on a validation set."""
-        missed = self._missed(mixture, V.rows, V.cols)
+    def error_on_V2(self, mixture: Mixture) -> float:  # noqa: N802
+        """Return ‖G − Ḡ‖_F on V2."""
+        V2 = self.V2
+        missed = self._missed(mixture, V2.rows, V2.cols)
         return float(norms(missed))
 
     def _missed(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return the residual (G − Ḡ)[rows, cols], in float64 unless float32 was chosen."""
         # −Ḡ + G, in the memory of the first
-        negative = Mixture(mixture.learners, -mixture.weights)
-        missed = self.table.block(negative, rows, cols)
+        missed = self.table.block(mixture.learners, -mixture.weights, rows, cols)
         missed += self.table.gram.block(rows, cols)
         if self.table.gram is not self.G:
             return missed
@@ -188,16 +188,11 @@ class Pool:
         """
         free = np.flatnonzero(self._free)
         size = min(size, len(free))
-        if weights is None:
-            return rng.choice(free, size=size, replace=False)
-
-        # without any weight all columns are equal
-        mass = weights[free]
-        if not mass.any():
+        if weights is None or not weights[free].any():
             return rng.choice(free, size=size, replace=False)
 
         # columns of positive weight
-        probabilities = mass / mass.sum()
+        probabilities = weights[free] / weights[free].sum()
         possible = int(np.count_nonzero(probabilities))
         count = min(size, possible)
         drawn = rng.choice(free, size=count, replace=False, p=probabilities)
@@ -245,44 +240,45 @@ class FeatureTable:
         places = self._places(rows)
         are_known = all(learner in self._features for learner in learners)
         if places is None or not are_known:
-            transform = _side_by_side(learners)
-            return features_of(self.gram, transform, rows)
+            return features_of(self.gram, side_by_side(learners), rows)
 
         # of the features held, those of these rows
         parts = [self._held(learner) for learner in learners]
         if not np.array_equal(rows, self.rows):
             there = arrays.place(places, self.gram.rows.template)
             parts = [arrays.take(part, there) for part in parts]
-
         if len(parts) == 1:
             return parts[0]
-        xp = arrays.namespace(*parts)
-        return xp.concat(parts, axis=1)
+        return arrays.namespace(*parts).concat(parts, axis=1)
 
-    def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
+    def block(
+        self,
+        learners: Sequence[FeatureMap],
+        weights: Floats,
+        rows: Indices,
+        cols: Indices,
+    ) -> Array:
         """Return Σ_i w_i G_i[rows, cols] as one matrix product."""
         # F_i[rows] and F_i[cols], side by side
-        left = self.features(mixture.learners, rows)
-        right = self.features(mixture.learners, cols)
+        left = self.features(learners, rows)
+        right = self.features(learners, cols)
 
         # w_i for each feature of learner i
-        ranks = [learner.rank for learner in mixture.learners]
-        repeated = np.repeat(mixture.weights, ranks)
-        weights = arrays.like(repeated, left)
-
-        return (left * weights) @ right.T
+        ranks = [learner.rank for learner in learners]
+        repeated = np.repeat(weights, ranks)
+        scaled = left * arrays.like(repeated, left)
+        return scaled @ right.T
 
     def _places(self, rows: Indices) -> Indices | None:
         """Return the positions of `rows` among the table's rows, or None if some are missing."""
         if len(self.rows) == 0:
             return None
 
-        last = len(self.rows) - 1
         places = np.searchsorted(self.rows, rows)
-        places = np.minimum(places, last)
-        if not np.array_equal(self.rows[places], rows):
-            return None
-        return places
+        places = np.minimum(places, len(self.rows) - 1)
+        if np.array_equal(self.rows[places], rows):
+            return places
+        return None
 
     def _held(self, learner: FeatureMap) -> Array:
         """Return a learner's features on the table's rows."""
@@ -296,16 +292,6 @@ class FeatureTable:
         # without features, which are computed again when needed
         without = dict.fromkeys(self._features)
         return self.__dict__ | {"_features": without}
-
-
-def _side_by_side(learners: Sequence[FeatureMap]) -> FeatureMap:
-    """Return the map to the features of all learners, which evaluates the kernel once."""
-    if len(learners) == 1:
-        return learners[0]
-    landmarks = pool([learner.landmarks for learner in learners])
-    projections = tuple(learner.normalization for learner in learners)
-    N = BlockDiagonal(projections)
-    return FeatureMap(learners[0].kernel, landmarks, N)
 
 
 class ValidationSet:
@@ -341,8 +327,9 @@ class ValidationSet:
         n_values = len(self.rows) * len(self.cols)
         return gram.eps * largest * float(np.sqrt(n_values))
 
-    def factor(self, p: int) -> Floats:
-        """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1) at most."""
+    def system(self, p: int) -> tuple[Floats, Floats]:
+        """Return a small b and A with the same norms ‖A w − b‖ for the first p learners."""
+        # R of [b, a_1, …, a_p], with columns for the learners found since the last call
         known = len(self._columns)
         if known <= p:
             for j in range(known, p + 1):
@@ -350,13 +337,8 @@ class ValidationSet:
             b_and_A = np.array(self._columns).T
             self._factor = triangular_factor(b_and_A)
 
-        first = slice(0, p + 1)
-        return self._factor[first, first]
-
-    def system(self, p: int) -> tuple[Floats, Floats]:
-        """Return a small b and A with the same norms ‖A w − b‖ for the first p learners."""
-        factor = self.factor(p)
-        return factor[:, 0], factor[:, 1:]
+        R = self._factor[: p + 1, : p + 1]
+        return R[:, 0], R[:, 1:]
 
     def _column(self, j: int) -> Floats:
         """Return b for j = 0 and a_j, the values of learner j, otherwise."""
@@ -365,9 +347,8 @@ class ValidationSet:
             values = table.gram.block(self.rows, self.cols)
         else:
             learner = table.learners[j - 1]
-            alone = Mixture((learner,), np.ones(1))
-            values = table.block(alone, self.rows, self.cols)
-
+            one = np.ones(1)
+            values = table.block([learner], one, self.rows, self.cols)
         on_host = arrays.floats_on_host(values)
         return on_host.ravel() * self.weight
 

@@ -89,10 +89,8 @@ def register_rule(letter: str, rule: RuleLike) -> None:
     if not is_letter or not letter.isupper():
         raise ValueError(f"The name of a rule is one capital letter, but {letter!r} was given.")
 
-    made = as_rule(rule, Settings())
-    if RULES.get(letter, made) != made:
-        raise ValueError(f"{RULES[letter]!r} already has the letter {letter!r}: choose another.")
-    RULES[letter] = made
+    made = as_rule(rule, letter, Settings())
+    _register(made, letter, RULES)
 
 
 def register_selector(name: str, selector: Selector) -> None:
@@ -124,10 +122,14 @@ def register_selector(name: str, selector: Selector) -> None:
     if not (isinstance(name, str) and name.isalnum()):
         msg = f"The name of a selector consists of letters and digits, but {name!r} was given."
         raise ValueError(msg)
+    _register(as_selector(selector, name), name, SELECTORS)
 
-    if SELECTORS.get(name, selector) != selector:
-        raise ValueError(f"{SELECTORS[name]!r} already has the name {name!r}: choose another.")
-    SELECTORS[name] = as_selector(selector)
+
+def _register(part: Part, name: str, known: dict[str, Part]) -> None:
+    """Add a part of Algorithm 1 to the known ones, or raise if another has its name."""
+    if known.get(name, part) != part:
+        raise ValueError(f"{known[name]!r} already has the name {name!r}: choose another.")
+    known[name] = part
 
 
 def _look_up(role: str, given: Part | str, known: Mapping[str, Part], form: str) -> Part:
@@ -143,18 +145,24 @@ def _look_up(role: str, given: Part | str, known: Mapping[str, Part], form: str)
     return given
 
 
-def as_rule(given: RuleLike, settings: Settings) -> Rule:
-    """Return the rule for a letter, a function or a rule."""
+def as_rule(given: RuleLike | None, letter: str, settings: Settings) -> Rule:
+    """Return a given rule, function or letter as a rule; None is the rule with `letter`."""
     if isinstance(given, Rule):
         return given
+    if isinstance(given, type):
+        raise TypeError(f"A rule is an object, but the class {given.__name__} was given.")
     if callable(given):
         return FunctionOfSets(given)
+    if given is None:
+        given = letter
     form = "a nysboost.Rule, a function (V1, V2, p) ↦ weights"
     return _look_up("rule", given, RULES, form).with_settings(settings)
 
 
-def as_selector(given: SelectorLike) -> Selector:
-    """Return the selector for a name or a function."""
+def as_selector(given: SelectorLike | None, name: str) -> Selector:
+    """Return a given function or name as a selector; None is the selector with `name`."""
+    if given is None:
+        given = name
     return _look_up("selector", given, SELECTORS, "a function (residual, m, rng) ↦ m positions")
 
 
@@ -173,36 +181,24 @@ def parse_method(name: str, settings: Settings) -> tuple[BoostingParts, Rule]:
 
     The settings `rule` and `selector` replace the letters and the clustering in the name.
     """
-    given_x, given_y = _given_rules(settings)
+    # a pair of rules for X and Y, or one rule for both
+    given = settings.rule
+    if not isinstance(given, tuple):
+        given = (given, given)
+    if len(given) != 2:
+        raise ValueError(f"rule is one rule or a pair, for X and Y, but {given!r} was given.")
+    given_x, given_y = given
 
     # an ensemble has a final rule alone
     if name in ENSEMBLES:
-        letter = ENSEMBLES[name]
-        return None, as_rule(_default(given_y, letter), settings)
+        return None, as_rule(given_y, ENSEMBLES[name], settings)
 
     # XYB-clustering
     letters, clustering = name.split("-")
-    x = as_rule(_default(given_x, letters[0]), settings)
-    y = as_rule(_default(given_y, letters[1]), settings)
-    selector = as_selector(_default(settings.selector, clustering))
+    x = as_rule(given_x, letters[0], settings)
+    y = as_rule(given_y, letters[1], settings)
+    selector = as_selector(settings.selector, clustering)
     return (x, selector), y
-
-
-def _default(given: Part | None, name: str) -> Part | str:
-    """Return the given value, or a default name."""
-    if given is None:
-        return name
-    return given
-
-
-def _given_rules(settings: Settings) -> tuple[RuleLike | None, RuleLike | None]:
-    """Return the rules that replace X and Y: a given pair, or a single rule for both."""
-    given = settings.rule
-    if isinstance(given, tuple):
-        if len(given) != 2:
-            raise ValueError(f"rule is one rule or a pair, for X and Y, but {given!r} was given.")
-        return given
-    return given, given
 
 
 # The method of such a name
@@ -251,6 +247,6 @@ class MixtureOfLearners:
         sampling = _look_up("sampling", settings.sampling, SAMPLINGS, form)
 
         # the learners, and step 3
-        trajectory = find_learners(gram, settings, parts, rng, final, sampling)
+        trajectory = find_learners(gram, settings, parts, final, rng, sampling)
         mixture = trajectory.mixture(final)
         return Approximation(gram, mixture, trajectory, final)

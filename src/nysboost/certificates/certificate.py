@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -163,7 +164,8 @@ def certify(
         An earlier estimate of ‖G‖_F.
     """
     _check(residual, confidence, n_entries)
-    if _can_evaluate_every_entry(residual, n_entries):
+    seen = _choose_what_to_see(residual, n_entries)
+    if seen == "every entry":
         return _evaluate_every_entry(residual, confidence, new_rows)
 
     gram = residual.gram
@@ -174,7 +176,7 @@ def certify(
     c = residual.n_landmarks
     landmark_entries = c**2
     left = n_entries - landmark_entries
-    if _can_look_at_all_rows(residual, left):
+    if seen == "all rows":
         pairs = min(PAIRS, left - gram.n * c)
         residual_pairs = int((1 - GRAM_SHARE) * pairs)
         found = look_at_all_rows(residual, g, residual_pairs, delta, rng)
@@ -207,24 +209,25 @@ def certify(
     )
 
 
-def _can_hold_features(residual: Residual) -> bool:
-    """Whether the features of all rows fit in memory; on a cluster they are never kept."""
-    gram = residual.gram
-    return gram.rows.lazy or residual.factor.fits(gram.n)
-
-
-def _can_evaluate_every_entry(residual: Residual, n_entries: int) -> bool:
-    """Whether n² entries and the features of n rows are few enough."""
+def _choose_what_to_see(
+    residual: Residual, n_entries: int
+) -> Literal["every entry", "all rows", "some rows"]:
+    """Return what the allowed number of kernel values is enough for."""
+    # the features of all rows have to fit in memory, except on a cluster, which never keeps them
     n = residual.gram.n
-    needed = n * (n + residual.n_landmarks)
-    return _can_hold_features(residual) and needed <= n_entries
+    c = residual.n_landmarks
+    if not residual.gram.rows.lazy and not residual.factor.fits(n):
+        return "some rows"
 
+    # G and all features
+    if n * (n + c) <= n_entries:
+        return "every entry"
 
-def _can_look_at_all_rows(residual: Residual, left: int) -> bool:
-    """Whether enough kernel values remain for pairs after the features of all rows are computed."""
-    needed = residual.gram.n * residual.n_landmarks
-    allowed = max(WORTH_ALL * left, left - PAIRS)
-    return _can_hold_features(residual) and needed <= allowed
+    # all features, with enough kernel values left for pairs
+    left = n_entries - c**2
+    if n * c <= max(WORTH_ALL * left, left - PAIRS):
+        return "all rows"
+    return "some rows"
 
 
 def _evaluate_every_entry(residual: Residual, confidence: float, new_rows: bool) -> Certificate:

@@ -76,17 +76,17 @@ def within_tolerance(
     `limit` is the largest number of landmarks.
     """
     require_fraction("tol", tol)
-    most = _choose_limit(gram, limit)
     curve = _sample_curve(gram, tol, rng)
+
+    # at most as many landmarks as asked for, or as memory for the sample allows
+    gives_up = limit is None
+    if limit is None:
+        limit = math.isqrt(gram.budget.bytes // 8) // ROWS_PER_LANDMARK
+    most = max(1, min(gram.n, limit))
 
     trials: list[Trial] = []
     norm = None
-    gives_up = limit is None
-    while True:
-        c = _next_size(curve, trials, tol, most, give_up=gives_up)
-        if c is None:
-            break
-
+    while c := _next_size(curve, trials, tol, most, give_up=gives_up):
         # fit, and count the kernel values that it takes
         before = gram.entries_evaluated
         approximation = fit(c)
@@ -115,14 +115,6 @@ def within_tolerance(
     return best.approximation
 
 
-def _choose_limit(gram: Gram, limit: int | None) -> int:
-    """Return the largest number of landmarks: as given, or as memory for the sample allows."""
-    if limit is None:
-        rows = int(math.sqrt(gram.budget.bytes / 8))
-        limit = rows // ROWS_PER_LANDMARK
-    return max(1, min(gram.n, limit))
-
-
 def _next_size(
     curve: Curve,
     trials: Sequence[Trial],
@@ -143,9 +135,13 @@ def _next_size(
     if too_few >= most:
         return None
 
+    # the default, if the sample, or trials, predict that far more than `most` are needed
     curve = curve.through(trials)
+    hopeless = HOPELESS
+    if len(trials) <= 1:
+        hopeless = SURELY_HOPELESS
     may_give_up = give_up and enough is None
-    if may_give_up and _is_hopeless(curve, trials, tol, most):
+    if may_give_up and curve.first_below(tol, SIZES) > hopeless * most:
         fallback = min(DEFAULT_COMPONENTS, most)
         if too_few >= fallback:
             return None
@@ -164,15 +160,6 @@ def _next_size(
         return None
     least = math.ceil(CLOSE_ENOUGH * too_few)
     return min(most, max(int(guess), least))
-
-
-def _is_hopeless(curve: Curve, trials: Sequence[Trial], tol: float, most: int) -> bool:
-    """Whether trials or the sample predict that far more than `most` landmarks are needed."""
-    factor = HOPELESS
-    if len(trials) <= 1:
-        factor = SURELY_HOPELESS
-    needed = curve.first_below(tol, SIZES)
-    return needed > factor * most
 
 
 @dataclass(frozen=True, eq=False)

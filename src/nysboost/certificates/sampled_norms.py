@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from nysboost.certificates.certificate_constants import BLOCK, GRAM_BLOCK, LEAST_BLOCKS
 from nysboost.certificates.estimates import (
@@ -76,10 +75,9 @@ def look_at_all_rows(
     # B_ij of blocks, and R_ii / a_i of their rows
     blocks: list[Floats] = []
     ratios: list[Floats] = []
-    for block in _draw_residuals(residual, a, choice, rng):
-        rows = block.i
-        blocks.append(block.B)
-        ratios.append(d[rows] / a[rows])
+    for i, _, B, _, _ in _draw_residuals(residual, a, choice, rng):
+        blocks.append(B)
+        ratios.append(d[i] / a[i])
 
     # ‖R‖² = Σ R_ii² + Σ_{i≠j} R_ij²
     diagonal = float(d @ d)
@@ -122,31 +120,37 @@ def look_at_some_rows(
     largest = min(4 * BLOCK, c)
     choice = _choose_blocks(entries, c, largest)
 
+    # B_ij of blocks, and R_ii and a_i of their rows and columns
     blocks: list[Floats] = []
     rows: list[Indices] = []
     diagonals: list[Floats] = []
-    for block in _draw_residuals(residual, g, choice, rng):
-        blocks.append(block.B)
-        rows += [block.i, block.j]
-        of_rows = residual.diagonals(block.F, g[block.i])
-        of_columns = residual.diagonals(block.H, g[block.j])
-        diagonals += [of_rows, of_columns]
-
-    # R_ii / g_i and a_i / g_i of the rows drawn
+    for i, j, B, F, H in _draw_residuals(residual, g, choice, rng):
+        blocks.append(B)
+        rows += [i, j]
+        diagonals.append(residual.diagonals(F, g[i]))
+        diagonals.append(residual.diagonals(H, g[j]))
     seen = np.concatenate(rows)
-    of_seen = np.concatenate(diagonals, axis=1)
-    ratios, bounds = of_seen / g[seen]
+    R_ii, a_i = np.concatenate(diagonals, axis=1)
 
-    # a row far from all landmarks has R_ii = k(x, x); larger ratios are known from drawn rows only
+    # their shares of g_i = k(x_i, x_i), in proportion to which rows were drawn
+    g_i = g[seen]
+    ratios = R_ii / g_i
+    bounds = a_i / g_i
+
+    # a row far from all landmarks has the ratio 1; larger ones are known from drawn rows only
     most = max(1.0, float(bounds.max()))
     total = float(g.sum())
 
-    # Σ_{i≠j} R_ij², and Σ R_ii² with R_ii² / g_i of the rows drawn
-    off_diagonal = mean_of_pairs(blocks, ratios, most, delta) * total**2
-    squares = g[seen] * ratios**2
-    largest_square = float(g.max()) * most**2
-    diagonal = mean_of_rows(squares, largest_square, delta) * total
+    # Σ_{i≠j} R_ij²
+    mean_of_squares = mean_of_pairs(blocks, ratios, most, delta)
+    off_diagonal = mean_of_squares * total**2
 
+    # Σ R_ii², from R_ii² / g_i of the rows drawn
+    largest_square = float(g.max()) * most**2
+    mean_of_diagonal = mean_of_rows(g_i * ratios**2, largest_square, delta)
+    diagonal = mean_of_diagonal * total
+
+    # tr R
     low, high = _interval_of_mean_ratio(ratios, most, delta)
     return Findings(
         off_diagonal + diagonal,
@@ -184,14 +188,9 @@ def squared_norm_of_gram(
 ) -> SampledNorm:
     """Estimate ‖G‖_F² from blocks of at most `largest` rows; the diagonal g is known."""
     choice = _choose_blocks(pairs, 0, largest)
-    drawn = _draw_rows(gram, g, choice, rng)
-    sample = drawn.sample
-
     blocks: list[Floats] = []
-    for i, j in drawn.pairs:
-        p = sample.positions(i)
-        q = sample.positions(j)
-        G = sample.gram.block(p, q)
+    for i, j, p, q, sample in _draw_rows(gram, g, choice, rng):
+        G = sample.block(p, q)
         blocks.append(_scale(G, i, j, g))
 
     # ‖G‖² = Σ g_i² + Σ_{i≠j} G_ij²
@@ -239,33 +238,31 @@ def _draw_residuals(
 ) -> Iterator[ResidualBlock]:
     """Yield blocks of the residual with rows and columns drawn in proportion to weights."""
     factor = residual.factor
-    drawn = _draw_rows(residual.gram, weights, blocks, rng)
-    gram = drawn.sample.gram
-    for i, j in drawn.pairs:
-        p = drawn.sample.positions(i)
-        q = drawn.sample.positions(j)
+    for i, j, p, q, sample in _draw_rows(residual.gram, weights, blocks, rng):
         if factor.kept is None:
-            F = features_of(gram, factor.transform, p)
-            H = features_of(gram, factor.transform, q)
+            F = features_of(sample, factor.transform, p)
+            H = features_of(sample, factor.transform, q)
         else:
             F = factor.at(i)
             H = factor.at(j)
 
-        G = gram.block(p, q)
-        R = residual.block(G, F, H)
+        R = residual.block(sample.block(p, q), F, H)
         B = _scale(R, i, j, weights)
         yield ResidualBlock(i, j, B, F, H)
 
 
 class DrawnRows(NamedTuple):
-    """Rows and columns of blocks, shape (number, 2, size), and a sample that contains them all."""
+    """Rows i and columns j of a block, which are p and q in the Gram matrix of a sample."""
 
-    pairs: NDArray[np.intp]
-    sample: Sample
+    i: Indices
+    j: Indices
+    p: Indices
+    q: Indices
+    sample: Gram
 
 
-def _draw_rows(gram: Gram, weights: Floats, blocks: Blocks, rng: Generator) -> DrawnRows:
-    """Draw rows and columns of blocks in proportion to weights.
+def _draw_rows(gram: Gram, weights: Floats, blocks: Blocks, rng: Generator) -> Iterator[DrawnRows]:
+    """Yield rows and columns of blocks, drawn in proportion to weights.
 
     All are drawn before any is evaluated, so that a store is read once.
     """
@@ -284,10 +281,14 @@ def _draw_rows(gram: Gram, weights: Floats, blocks: Blocks, rng: Generator) -> D
     masses = uniform * cumulated[-1]
     pairs = np.searchsorted(cumulated, masses, side="right")
 
-    if stored:
-        return DrawnRows(pairs, Sample.of(gram, pairs))
-    everything = np.arange(gram.n)
-    return DrawnRows(pairs, Sample(everything, gram, gram.kernel))
+    if not stored:
+        for i, j in pairs:
+            yield DrawnRows(i, j, i, j, gram)
+        return
+
+    sample = Sample.of(gram, pairs)
+    for i, j in pairs:
+        yield DrawnRows(i, j, sample.positions(i), sample.positions(j), sample.gram)
 
 
 def _scale(values: Array, i: Indices, j: Indices, weights: Floats) -> Floats:

@@ -8,12 +8,13 @@ import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from nysboost._version import SOFTWARE
 from nysboost.cli.errors import explain_errors
-from nysboost.cli.streams import standard_streams
+from nysboost.cli.streams import standard_streams, stop_at_sigterm
 from nysboost.numerics.messages import printable
 from nysboost.user_error import NoFileError, UserError
 
@@ -43,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     is_closed = sys.stdout is None
 
     # check the call before anything is written
-    with warnings.catch_warnings(), standard_streams(forgiving=False):
-        warnings.showwarning = _print_warning
+    with warnings.catch_warnings(), standard_streams(forgiving=False), stop_at_sigterm():
+        warnings.showwarning = WarningPrinter()
         with explain_errors(as_json=as_json):
             command, options = _parse(given)
             if is_closed and str(getattr(options, "out", "")) == "-":
@@ -98,8 +99,18 @@ def _as_json(found: Mapping[str, object]) -> str:
     return json.dumps(json.loads(text, parse_constant=lambda _: None))
 
 
-def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"nysboost: {printable(str(message))}", file=sys.stderr)
+@dataclass
+class WarningPrinter:
+    """Prints each warning once, also if several fits of a command give it."""
+
+    printed: set[str] = field(default_factory=set)
+
+    def __call__(self, message: Warning | str, *_: object, **__: object) -> None:
+        """Print a warning on standard error."""
+        text = str(message)
+        if text not in self.printed:
+            self.printed.add(text)
+            print(f"nysboost: {printable(text)}", file=sys.stderr)
 
 
 def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> None:

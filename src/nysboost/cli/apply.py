@@ -49,7 +49,7 @@ def run(options: Namespace) -> Found:
     if options.command == "predict":
         what = "prediction"
         function = _predictions_of(model, options)
-        beside = [name for name in (options.id, *options.keep) if name is not None]
+        beside = [*options.id, *options.keep]
     else:
         what = "feature"
         function = _features_of(model)
@@ -83,8 +83,10 @@ def load_model(path: Path) -> Model:
 
     import nysboost as nb
 
-    if not path.is_file():
+    if not path.exists():
         raise NoFileError(f"There is no model {path}.")
+    if not path.is_file():
+        raise NoFileError(f"{path} is a folder or a pipe: give the name of a model file.")
     with raise_as(ModelError):
         model = nb.load(path)
         if hasattr(model, "fit"):
@@ -155,7 +157,7 @@ class Spread:
             quantiles = self.model.predict_quantiles(X, self.quantiles)
             by_level = np.moveaxis(quantiles, -1, 0)
             for level, of_level in zip(self.quantiles, by_level, strict=True):
-                columns[f"quantile_{level:g}"] = of_level
+                columns[f"quantile_{level}"] = of_level
         return columns
 
 
@@ -226,9 +228,13 @@ def _write(
         # names were checked above, once for all parts
         warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
         for part in count_rows(source.parts(kept), what, n, verbose):
+            # the model's columns, then those to keep
             table = part
+            beside = []
             if source.named:
-                table = part.select(list(source.columns))
+                n_used = len(source.columns)
+                table = part.select(range(n_used))
+                beside = part.columns[n_used:]
 
             # errors count rows from the beginning of the table
             with counted_from(start, str(source.file.path)):
@@ -236,7 +242,8 @@ def _write(
             if not isinstance(made, dict):
                 made = {what: made}
 
-            columns: OutputColumns = _columns_to_write(made, part, kept)
+            named = dict(zip(kept, beside, strict=True))
+            columns: OutputColumns = _columns_to_write(made, named)
             if options.escape_formulas:
                 columns = escape_formulas(columns)
             write(columns)
@@ -246,10 +253,10 @@ def _write(
 
 
 def _columns_to_write(
-    made: Mapping[str, OutputColumn], part: TablePart, kept: Sequence[str]
+    made: Mapping[str, OutputColumn], kept: OutputColumns
 ) -> dict[str, OutputColumn]:
-    """Return the columns to keep of a part, followed by the model's outputs."""
-    columns: dict[str, OutputColumn] = {name: part.column(name) for name in kept}
+    """Return the columns to keep, followed by the model's outputs."""
+    columns = dict(kept)
     for name, found in made.items():
         if name in kept:
             raise UserError(

@@ -73,7 +73,7 @@ def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> LazyTable:
         positions = [int(name) for name in columns]
         return _dask_array(file, path, chunk_bytes)[:, positions]
     if isinstance(file, CsvFile) and path.suffix not in PACKINGS:
-        return _dask_lines(replace(file, path=path), columns, chunk_bytes)
+        return _dask_lines(replace(file, path=path, exact=False), columns, chunk_bytes)
     if path.suffix in (".parquet", ".pq", ""):
         return import_optional("dask.dataframe").read_parquet(str(path), columns=columns)
     msg = f"On a cluster, a table is .zarr, .npy, .csv or .parquet, but {path.name} was given."
@@ -139,7 +139,7 @@ def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> pd.
     if start > 0:
         file = replace(file, header=0)
     if block.strip():
-        tables += file.batches(columns, block)
+        tables += file.batches(columns, block=block)
 
     # categories of all parts in one dictionary
     table = pa.concat_tables(tables)

@@ -62,6 +62,18 @@ _share = Number(1, "a number between 0 and 1")
 _seconds = Number(float("inf"), "a positive number of seconds")
 
 
+def _path(text: str) -> Path:
+    """Return a path; an empty text would be the current folder."""
+    if not text:
+        raise ArgumentTypeError("the name of a file or folder is needed, not ''")
+    path = Path(text)
+
+    # ./-x as the next command can be given it: a path loses its dot
+    if text != "-" and str(path).startswith("-"):
+        return path.absolute()
+    return path
+
+
 def _levels(text: str) -> list[float]:
     """Return distinct numbers between 0 and 1 from a text with commas, in increasing order."""
     return sorted({_share(part) for part in text.split(",")})
@@ -85,8 +97,8 @@ def _choice(*choices: str) -> Spec:
 
 FLAG: Spec = {"action": "store_true"}
 AGAIN: Spec = {"action": "append", "default": [], "metavar": "COLUMN"}
-FILE: Spec = {"type": Path, "required": True, "metavar": "FILE"}
-FOLDER: Spec = {"type": Path, "metavar": "FOLDER"}
+FILE: Spec = {"type": _path, "required": True, "metavar": "FILE"}
+FOLDER: Spec = {"type": _path, "metavar": "FOLDER"}
 SWITCH: Spec = {"action": BooleanOptionalAction, "default": True}
 FORMS = (
     "a file: CSV, Parquet, Feather, JSON lines, Excel, .npy, .npz, HDF5, Zarr or LIBSVM; or a "
@@ -94,8 +106,8 @@ FORMS = (
 )
 
 OPTIONS: dict[str, Spec] = {
-    "data": {"type": Path, "help": FORMS},
-    "model": {"type": Path, "help": "a model file written by nysboost fit or nb.save"},
+    "data": {"type": _path, "help": FORMS},
+    "model": {"type": _path, "help": "a model file written by nysboost fit or nb.save"},
     "--target": {"help": "the column to predict: name or number"},
     "--task": _choice("auto", "regression", "classification") | {
         "help": "default auto: classification if the target is text or has two whole numbers, "
@@ -122,7 +134,7 @@ OPTIONS: dict[str, Spec] = {
         "type": _levels, "metavar": "LEVELS",
         "help": "also write quantiles of these levels, separated by commas: 0.05,0.5,0.95",
     },
-    "--id": {"metavar": "COLUMN", "help": "a column to copy to the output"},
+    "--id": AGAIN | {"help": "a column to copy to the output, first; repeatable"},
     "--keep": AGAIN | {"help": "another column to copy to the output; repeatable"},
     "--escape-formulas": FLAG | {
         "help": "put an apostrophe before text that a spreadsheet would run as a formula",

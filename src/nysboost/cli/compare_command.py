@@ -48,10 +48,14 @@ def compare(options: Namespace) -> Found:
 
     # say what is compared
     seeds = format_count(options.repeats, "seed")
+    mixtures = ""
+    if any(name in methods.MIXTURES for name in chosen):
+        columns = budget // options.learners
+        mixtures = f" mixtures have {options.learners} learners of {columns} columns;"
     notes = [
         *points.notes,
-        f"Kernel: {options.kernel}; {budget} landmarks; mixtures have {options.learners} learners "
-        f"of {budget // options.learners} columns; {seeds} each, timed with one thread.",
+        f"Kernel: {options.kernel}; {budget} landmarks;{mixtures} {seeds} each, timed with one "
+        "thread.",
     ]
     print("\n".join(printable(note) for note in notes))
 

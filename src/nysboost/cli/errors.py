@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from nysboost.cli.streams import discard
 from nysboost.numerics.messages import printable
-from nysboost.rows.files import KEPT
+from nysboost.rows.files import KEPT, name_copies
 from nysboost.rows.files import NO_ROOM as DISK_FULL
 from nysboost.user_error import (
     ExistsError,
@@ -30,7 +30,7 @@ EXIT_CODES = {
     5: "A model that does not fit the data or the command.",
     6: "An output file that already exists.",
     7: "Not enough memory or disk space.",
-    130: "Stopped with Ctrl-C.",
+    130: "Stopped with Ctrl-C, or by SIGTERM.",
 }
 WRONG_CALL, NO_FILE, WRONG_DATA, WRONG_MODEL, EXISTS, NO_ROOM, STOPPED = list(EXIT_CODES)[2:]
 
@@ -61,7 +61,8 @@ def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iter
         discard(sys.stdout)
         raise SystemExit(0) from None
     except (KeyboardInterrupt, MemoryError, OSError, RecursionError, ValueError) as error:
-        sentence, code = describe_error(error, kept)
+        described, code = describe_error(error, kept)
+        sentence = name_copies(described)
         text = f"nysboost: {printable(sentence)}"
         if as_json:
             text = json.dumps({"error": sentence, "code": code})

@@ -58,6 +58,9 @@ COPIES = 6
 SMALL_SHARE = 0.05
 """If at most this share of the rows is held out, the final model is not fitted again."""
 
+LARGEST = 1e100
+"""For larger targets, sums of squares overflow in some learner."""
+
 Block: TypeAlias = Array
 """Rows as numbers, shape (n, d)."""
 
@@ -191,6 +194,8 @@ def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Model, Found]:
     held = problem.hold_out()
     if held is None:
         few = "a label has too few rows"
+        if problem.groups is not None:
+            few = "there are too few groups, or a label has too few rows"
         if len(problem.y) < FEWEST:
             few = f"the table has fewer than {FEWEST} rows"
         print(f"The error on held-out rows was not measured: {few}.")
@@ -424,9 +429,11 @@ def choose_task(y: Targets, target: str, options: Namespace) -> tuple[Targets, b
         raise UserError(msg)
     if classify and numbers:
         _refuse_fractions(y, target)
+    elif not classify:
+        _refuse_large(y, target)
 
     # whole labels are 1 and 2, not 1.0 and 2.0
-    if classify and whole:
+    if classify and whole and y.dtype.kind == "f":
         return y.astype(np.int64), True
     return y, classify
 
@@ -438,6 +445,16 @@ def _refuse_fractions(y: Targets, target: str) -> None:
         raise UserError(
             f"The target {target!r} holds numbers such as {y[at]:g}: they can be regressed. If "
             f"they are labels, --category {shlex.quote(target)} says so."
+        )
+
+
+def _refuse_large(y: Targets, target: str) -> None:
+    """Refuse numbers whose squares are out of range."""
+    row = first_of(np.abs(y.astype(np.float64)) > LARGEST)
+    if row is not None:
+        raise UserError(
+            f"The target {target!r} has the value {y[row]:g} in row {row}, out of range: divide "
+            "the column by a constant, or drop such rows."
         )
 
 

@@ -22,14 +22,14 @@ from nysboost.compare.page import make_writable, publish, refuse_missing_package
 from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import report_progress
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import first_of
 from nysboost.user_error import UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LARGEST = 1e100
-"""For larger numbers, sums of squares overflow in some learner."""
+
+FEWEST_ROWS = 4
+"""Two rows for each of two folds."""
 
 
 def learn(options: Namespace) -> Found:
@@ -112,31 +112,32 @@ def choose_rows(n: int, options: Namespace) -> tuple[str, NDArray[np.intp]]:
 
 
 def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) -> None:
-    """Raise for too few rows, numbers that are too large, or labels that are too rare."""
+    """Raise for too few rows or groups, or labels that are too rare."""
     y = problem.y
     path = source.file.path
     folds = problem.folds
     target = problem.target
     if len(y) < 2 * folds:
-        raise UserError(f"{path} has {len(y)} rows, too few for {folds} folds: lower --folds.")
+        rows = format_count(len(y), "row")
+        advice = "lower --folds"
+        if len(y) < FEWEST_ROWS:
+            advice = f"give at least {FEWEST_ROWS} rows"
+        raise UserError(f"{path} has {rows}, too few for {folds} folds: {advice}.")
 
-    # numbers whose squares overflow
-    row = None
-    if not problem.classify:
-        row = first_of(np.abs(y) > LARGEST)
-    if row is not None:
-        raise UserError(
-            f"Column {target} of {path} has the value {y[row]:g} in row {row + 1}, out of range: "
-            "divide the column by a constant, or drop such rows."
-        )
-
-    # each fold needs a group
+    # each fold needs a group, and two to fit to
     if problem.groups is not None:
         n_groups = len(np.unique(problem.groups))
+        n = format_count(n_groups, "different value")
+        if n_groups < 3:
+            raise UserError(f"The column of --groups has {n}: give at least three groups.")
         if n_groups < folds:
-            n = format_count(n_groups, "different value")
             raise UserError(
                 f"The column of --groups has {n}, fewer than the {folds} folds: lower --folds."
+            )
+        if n_groups == 3 and folds == 2:
+            raise UserError(
+                "The column of --groups has 3 different values. With 2 folds, learners would be "
+                "fitted to a single group: use --folds 3."
             )
 
     # each fold needs every label

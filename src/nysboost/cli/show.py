@@ -85,12 +85,15 @@ def list_all(options: Namespace) -> Found:
         rows = [list(data_set.values()) for data_set in data_sets]
         print_table(ReportTable("data sets", list(data_sets[0]), rows))
 
-    return {
+    lists: Found = {
         "methods": list(nb.METHODS),
         "kernels": list(KERNELS),
         "presets": list(presets.ORDER),
         "data": data_sets,
     }
+    if options.what == "all":
+        return lists
+    return {options.what: lists[options.what]}
 
 
 def _tabulate_presets() -> ReportTable:

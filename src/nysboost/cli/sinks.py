@@ -19,7 +19,9 @@ from nysboost.numerics.arrays import Array
 from nysboost.numerics.messages import printable
 from nysboost.rows.files import atomic_path, is_hdf5, refuse_full_disk, refuse_no_place, write_npz
 from nysboost.rows.outputs import NpyOutput, Store
+from nysboost.tables.dates import format_span
 from nysboost.tables.files import IN_FOLDERS
+from nysboost.tables.values import as_number
 from nysboost.user_error import (
     ExistsError,
     NoFileError,
@@ -239,6 +241,8 @@ class Sink:
             if isinstance(values, np.ndarray):
                 native = values.dtype.newbyteorder("=")
                 contiguous[name] = np.ascontiguousarray(values, dtype=native)
+            elif self.form == ".csv" and pa.types.is_duration(values.type):
+                contiguous[name] = _durations_as_text(values)
 
         # Arrow refuses lists in CSV, and text after numbers
         try:
@@ -256,6 +260,21 @@ class Sink:
                 raise UserError(msg)
         block = np.stack(list(columns.values()), axis=1)
         self._put(block)
+
+
+TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Units of Arrow's durations."""
+
+
+def _durations_as_text(column: pa.ChunkedArray) -> pa.Array:
+    """Return durations as text: Arrow would write their numbers without the unit."""
+    import pyarrow as pa
+
+    per_second = TICKS_PER_SECOND[column.type.unit]
+    ticks = column.cast(pa.int64()).to_pylist()
+    return pa.array(
+        [None if n is None else format_span(n, per_second) for n in ticks], type=pa.string()
+    )
 
 
 def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
@@ -330,7 +349,7 @@ def escape_formulas(columns: OutputColumns) -> OutputColumns:
 
 
 def _escape(text: str) -> str:
-    if text.startswith(FORMULA_STARTS):
+    if text.startswith(FORMULA_STARTS) and as_number(text) is None:
         return f"'{text}"
     return text
 

@@ -15,8 +15,8 @@ from nysboost.learn.input import number_groups
 from nysboost.numerics.arrays import Indices
 from nysboost.numerics.checks import MAX_MEMORY
 from nysboost.numerics.messages import printable, unknown
+from nysboost.rows.files import name_copies
 from nysboost.tables.array_files import LABEL, ArrayFile
-from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import TableFile, join_tables, open_table, without_index
 from nysboost.tables.frames import read_columns
 from nysboost.tables.schema import Schema
@@ -88,16 +88,16 @@ class Source:
         """The columns that are not features: target and groups, if any."""
         return [name for name in (self.target, self.groups) if name is not None]
 
-    def parts(self, more: Sequence[str] = ()) -> Iterator[TablePart]:
+    def parts(self, kept: Sequence[str] = ()) -> Iterator[TablePart]:
         """Read all rows once, in order, as Arrow tables, or as arrays if columns have no names.
 
-        After the columns come target and groups, and then `more` columns.
+        After the columns come target and groups, and then the columns to be kept as they are.
         """
         self.kept = []
         start = 0
         n_left = 0
-        names = list(dict.fromkeys([*self.columns, *self.beside, *more]))
-        for block in self.file.batches(names):
+        names = list(dict.fromkeys([*self.columns, *self.beside]))
+        for block in self.file.batches(names, kept):
             rows = slice(start, start + block.shape[0])
             start = rows.stop
             if not self.drops:
@@ -116,8 +116,10 @@ class Source:
 
         if n_left == 0:
             rows_needed = "rows"
-            if self.drops:
+            if self.drop_missing:
                 rows_needed = "rows without gaps"
+            elif self.drop_missing_target:
+                rows_needed = f"rows with a value of {self.target!r}"
             raise TableError(f"{self.file.path} has no {rows_needed}.")
 
     def _find_whole_rows(self, block: TablePart, names: list[str], rows: slice) -> Booleans:
@@ -136,7 +138,8 @@ class Source:
             is_number = np.isfinite(block[:, positions])
             whole &= is_number.all(axis=1)
         elif required:
-            for cells in read_columns(block, required):
+            used = block.select(range(len(names)))
+            for cells in read_columns(used, required):
                 whole &= ~cells.gaps
 
         # a target that lies beside the columns
@@ -213,7 +216,7 @@ def open_source(options: Namespace) -> Source:
             f"{file.path} has no columns left besides the target and those of --drop-column."
         )
     _print_notes(file)
-    source = Source(
+    return Source(
         file,
         columns,
         options.drop_missing,
@@ -222,12 +225,6 @@ def open_source(options: Namespace) -> Source:
         drop_missing_target=getattr(options, "drop_missing_target", False),
         groups=groups,
     )
-
-    # labels and groups may have more digits than a float
-    on_cluster = getattr(options, "scheduler", None) is not None
-    if isinstance(file, CsvFile) and not on_cluster:
-        file.exact = source.beside
-    return source
 
 
 def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[Source, list[str]]:
@@ -261,7 +258,7 @@ def open_fitted(options: Namespace, model: Model, more: Sequence[str]) -> tuple[
 def _print_notes(file: TableFile, to: TextIO | None = None) -> None:
     """Print what was noticed when a file was opened: where no table is written to."""
     for note in file.notes:
-        print(printable(note), file=to)
+        print(printable(name_copies(note)), file=to)
 
 
 def _open_file(options: Namespace, schema: Schema | None = None) -> TableFile:

@@ -1,12 +1,14 @@
-"""Standard output and standard error, for terminals, pipes and closed descriptors."""
+"""Standard output and standard error, for terminals, pipes and closed descriptors; SIGTERM."""
 
 from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from threading import current_thread, main_thread
 from typing import TextIO, cast
 
 
@@ -45,6 +47,19 @@ def discard(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
+
+
+@contextmanager
+def stop_at_sigterm() -> Iterator[None]:
+    """Stop at SIGTERM as at Ctrl-C, so that temporary files are removed."""
+    if current_thread() is not main_thread():  # others may not change what signals do
+        yield
+        return
+    usual = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from nysboost.user_error import import_optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 BLACK = "#000000"
@@ -79,18 +80,15 @@ def find_style(name: str, number: int = 0) -> Look:
     The methods of a family share a colour, and each has its own marker.
     """
     family = find_family(name)
-    if family == "boosting":  # one colour for each choice of weights
-        group = name.partition("-")[0]
-        members = [member for member in FAMILIES[family] if member.startswith(group)]
-    elif name.endswith(("-k", "-pk")):  # the paper's single approximations, of k or pk columns
-        group = name.partition("-")[0]
-        members = [f"{group}-k", f"{group}-pk"]
-    elif family:
-        group = family
-        members = list(FAMILIES[family])
-    else:
+    if not family:  # a learner, perhaps a variant that is named in brackets
         group = name.partition(" (")[0]
         members = [group, name]
+    elif family == "boosting":  # one colour for each choice of weights
+        group = name.partition("-")[0]
+        members = [member for member in FAMILIES[family] if member.startswith(group)]
+    else:
+        group = family
+        members = list(FAMILIES[family])
 
     # its place in the family gives the mark and the dashes
     place = members.index(name)
@@ -119,12 +117,11 @@ Coordinates: TypeAlias = Sequence[float] | Floats
 
 
 class Curve(NamedTuple):
-    """A named set of points to draw; `error` is the standard error of each."""
+    """A named set of points to draw."""
 
     name: str
     x: Coordinates
     y: Coordinates
-    error: Coordinates | None = None
 
 
 @dataclass(frozen=True)
@@ -149,7 +146,6 @@ class CurvePlot:
             if len(curve.x) == 1:
                 style["linestyle"] = "none"
             axes.plot(curve.x, curve.y, label=_cut(curve.name), markersize=4, **style)
-            self._draw_band(axes, curve, style["color"])
 
         # choose scales that fit all curves
         if self.curves:
@@ -157,15 +153,6 @@ class CurvePlot:
             y = np.concatenate([curve.y for curve in self.curves])
             _set_scale(axes, "x", "x" in self.log, x)
             _set_scale(axes, "y", "y" in self.log, y)
-
-    def _draw_band(self, axes: Axes, curve: Curve, colour: str) -> None:
-        """Draw a band of one standard error around a curve, if it has standard errors."""
-        mean = np.asarray(curve.y)
-        error = np.asarray(curve.error, dtype=float)
-        if np.isfinite(error).all():
-            low = mean - error
-            high = mean + error
-            axes.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
 def chart_curves(
@@ -218,17 +205,12 @@ def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Coordinates) ->
     shown = np.asarray(values, dtype=np.float64)
     shown = shown[np.isfinite(shown)]
 
-    # a logarithmic axis; labels in each power of ten, the fewer the wider it reaches
+    # a logarithmic axis, for values that differ much
     least = shown.min(initial=np.inf)
     largest = shown.max(initial=0.0)
     if logarithmic and 0 < 8 * least < largest:
         axes.set(**{f"{name}scale": "log"})
-        steps = [1.0, 2.0, 5.0]
-        if largest > 100 * least:
-            steps = [1.0]
-        axis.set_major_locator(ticker.LogLocator(subs=steps))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter("")
+        label_powers(axis, least, largest)
         return
 
     # long numbers would touch on a phone
@@ -236,6 +218,19 @@ def _set_scale(axes: Axes, name: str, logarithmic: bool, values: Coordinates) ->
         axis.set_major_locator(ticker.MaxNLocator(6, integer=True))
     else:
         axis.set_major_locator(ticker.MaxNLocator(5))
+
+
+def label_powers(axis: Axis, least: float, largest: float) -> None:
+    """Label a logarithmic axis with plain numbers: the wider it is, the fewer in a power of ten."""
+    ticker = import_optional("matplotlib.ticker")
+    steps = [1.0]
+    if largest <= 100 * least:
+        steps = [1.0, 2.0, 5.0]
+    if largest <= 8 * least:
+        steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]
+    axis.set_major_locator(ticker.LogLocator(subs=steps))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.compare.learners import Model
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Floats, spaced_indices
 from nysboost.tables.gaps import is_gap
 
 if TYPE_CHECKING:
@@ -62,12 +62,14 @@ def find_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
     return _value_effect(model, table, name)
 
 
-def _predict(model: Model, table: pa.Table) -> Floats:
-    """Return the mean prediction over the rows, or the mean probability of each class."""
+def _predict_with(model: Model, table: pa.Table, name: str, column: pa.ChunkedArray) -> Floats:
+    """Return the mean prediction, or mean probability of each class, with another column."""
+    place = table.column_names.index(name)
+    changed = table.set_column(place, name, column)
     if hasattr(model, "classes_"):
-        probabilities = model.predict_proba(table)
+        probabilities = model.predict_proba(changed)
         return np.asarray(probabilities.mean(axis=0))
-    predictions = model.predict(table)
+    predictions = model.predict(changed)
     return np.array([predictions.mean()])
 
 
@@ -75,7 +77,6 @@ def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
     """Return the effect of some values of a column, or nothing if it has no values."""
     # find a row for each value
     column = table.column(name)
-    place = table.column_names.index(name)
     cells = column.to_pylist()
     row_of = {value: row for row, value in enumerate(cells) if not is_gap(value)}
     different = sorted(row_of, key=_sort_key)
@@ -83,17 +84,13 @@ def _value_effect(model: Model, table: pa.Table, name: str) -> list[Effect]:
         return []
 
     # choose values evenly spaced among all of them
-    last = len(different) - 1
-    chosen = np.linspace(0, last, MOST_VALUES).round().astype(int)
     values = []
     means = []
-    for i in np.unique(chosen):
-        value = different[i]
-
+    for i in spaced_indices(len(different), MOST_VALUES):
         # the column has this value in every row
+        value = different[i]
         same_row = np.full(len(table), row_of[value])
-        changed = table.set_column(place, name, column.take(same_row))
-        means.append(_predict(model, changed))
+        means.append(_predict_with(model, table, name, column.take(same_row)))
         if not isinstance(value, int | float):
             value = str(value)
         values.append(value)
@@ -112,7 +109,6 @@ def _date_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
     column = table.column(name)
     stamps = column.cast(pa.timestamp("us")).to_numpy()
     known = stamps[~np.isnat(stamps)]
-    place = table.column_names.index(name)
 
     effects = []
     for part in DATE_PARTS:
@@ -124,9 +120,8 @@ def _date_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
         # move every row to each of them
         means = []
         for value in present:
-            moved = pa.array(part.move(stamps, value))
-            changed = table.set_column(place, name, moved.cast(column.type))
-            means.append(_predict(model, changed))
+            moved = pa.array(part.move(stamps, value)).cast(column.type)
+            means.append(_predict_with(model, table, name, moved))
 
         title = f"{name}, {part.name}"
         values = [part.label(value) for value in present]
@@ -136,62 +131,42 @@ def _date_effects(model: Model, table: pa.Table, name: str) -> list[Effect]:
 
 @dataclass(frozen=True)
 class DatePart:
-    """A part of a date: its name, how to compute it, and how to move a date to a value."""
+    """A part of a date: which of the `period` units of a larger one it is, numbered from `first`.
+
+    `unit` is NumPy's name of the unit, and `began` the number of units of the period that had
+    passed when 1970 began. `names` are labels instead of numbers.
+    """
 
     name: str
-    find: Callable[[Days], NDArray[np.int64]]
-    move: Callable[[Days, int], Days]
-    label: Callable[[int], str | int]
+    unit: str
+    period: int
+    first: int = 0
+    began: int = 0
+    names: Sequence[str] = ()
 
+    def find(self, stamps: Days) -> NDArray[np.int64]:
+        """Return the part of each date."""
+        units = stamps.astype(f"datetime64[{self.unit}]").astype(np.int64)
+        return np.asarray((units + self.began) % self.period + self.first)
 
-def _hours(stamps: Days) -> NDArray[np.int64]:
-    since_midnight = stamps - stamps.astype("datetime64[D]")
-    hours = since_midnight.astype("timedelta64[h]")
-    return np.asarray(hours.astype(np.int64))
+    def move(self, stamps: Days, value: int) -> Days:
+        """Return the dates with this part, and all smaller units as they were."""
+        begins = stamps.astype(f"datetime64[{self.unit}]")
+        since = stamps - begins.astype(stamps.dtype)
 
+        change = value - self.find(stamps)
+        moved = begins + change.astype(f"timedelta64[{self.unit}]")
+        return np.asarray(moved.astype(stamps.dtype) + since)
 
-def _weekdays(stamps: Days) -> NDArray[np.int64]:
-    # 1970 began on a Thursday; Monday is 0
-    days = stamps.astype("datetime64[D]").astype(np.int64)
-    return np.asarray((days + 3) % 7)
-
-
-def _months(stamps: Days) -> NDArray[np.int64]:
-    # NumPy counts months from January 1970
-    months = stamps.astype("datetime64[M]").astype(np.int64)
-    return np.asarray(months % 12 + 1)
-
-
-def _move_to_hour(stamps: Days, hour: int) -> Days:
-    change = hour - _hours(stamps)
-    return np.asarray(stamps + change.astype("timedelta64[h]"))
-
-
-def _move_to_weekday(stamps: Days, weekday: int) -> Days:
-    change = weekday - _weekdays(stamps)
-    return np.asarray(stamps + change.astype("timedelta64[D]"))
-
-
-def _move_to_month(stamps: Days, month: int) -> Days:
-    """Move dates to a month of the same year, and keep the day of the month."""
-    begins = stamps.astype("datetime64[M]")
-    since = stamps - begins.astype("datetime64[us]")
-
-    change = month - _months(stamps)
-    moved = begins + change.astype("timedelta64[M]")
-    return np.asarray(moved.astype("datetime64[us]") + since)
-
-
-def _as_it_is(value: int) -> str | int:
-    return value
-
-
-def _weekday_name(value: int) -> str | int:
-    return WEEKDAYS[value]
+    def label(self, value: int) -> str | int:
+        """Return a value of this part as a label."""
+        if self.names:
+            return self.names[value]
+        return value
 
 
 DATE_PARTS = (
-    DatePart("hour", _hours, _move_to_hour, _as_it_is),
-    DatePart("weekday", _weekdays, _move_to_weekday, _weekday_name),
-    DatePart("month", _months, _move_to_month, _as_it_is),
+    DatePart("hour", "h", 24),
+    DatePart("weekday", "D", 7, began=3, names=WEEKDAYS),  # 1970 began on a Thursday
+    DatePart("month", "M", 12, first=1),
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,15 @@ from nysboost.compare.learners import (
     say_outcome,
 )
 from nysboost.compare.outcomes import Outcome
-from nysboost.compare.page import CHART, CHART_FILES, Page, Record, ReportTable, Section
+from nysboost.compare.page import (
+    CHART_FILES,
+    AboutRun,
+    Page,
+    Record,
+    ReportTable,
+    Section,
+    chart_error_against_time,
+)
 from nysboost.compare.peers import CONSTANT
 from nysboost.numerics.arrays import Floats, spaced_indices
 from nysboost.plots import CoverageDisplay
@@ -60,28 +68,14 @@ def make_page(
     outcomes: Sequence[Outcome],
     first: FirstFold | None,
     problem: Problem,
-    *,
-    notes: Sequence[str] = (),
-    commands: Mapping[str, str] | None = None,
-    settings: Mapping[str, object] | None = None,
+    **about: Unpack[AboutRun],
 ) -> Page:
     """Return the report of a comparison; `first` is None if it was stopped before our learner."""
-    # draw a point for each learner; a constant takes no time
-    shown = [outcome for outcome in outcomes if outcome.name != CONSTANT]
-    timed = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
-
-    # after Ctrl-C there may be no points
+    # draw a point for each learner; a constant takes no time, and after Ctrl-C there may be none
     charts = []
+    timed = [outcome for outcome in outcomes if outcome.name != CONSTANT]
     if timed:
-        chart = chart_curves(
-            "Error against time",
-            "seconds to fit",
-            problem.measure,
-            timed,
-            log="xy",
-            file=CHART,
-        )
-        charts.append(chart)
+        charts.append(chart_error_against_time(timed, "seconds to fit", problem.measure))
 
     # show the learners, then what ours does on the first fold
     records = [_as_record(outcome) for outcome in outcomes]
@@ -95,10 +89,8 @@ def make_page(
         headline=say_outcome(outcomes, problem.measure, problem.target),
         sections=sections,
         records=records,
-        notes=notes,
-        commands=commands or {},
         files=CHART_FILES,
-        settings=settings or {},
+        **about,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -11,12 +12,12 @@ from typing import NamedTuple, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.metrics import log_loss, root_mean_squared_error
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 from threadpoolctl import threadpool_limits
 
 from nysboost.compare import peers
-from nysboost.compare.outcomes import Measures, Outcome, Round, run_rounds, standard_error
+from nysboost.compare.outcomes import Measures, Outcome, run_rounds, standard_error
 from nysboost.compare.page import format_number
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.search.data import uses_folds
@@ -38,7 +39,6 @@ Model: TypeAlias = BaseEstimator
 """A learner: an estimator of this library, of scikit-learn, or of another library."""
 Targets: TypeAlias = Labels
 """Numbers or labels to predict, shape (n,)."""
-Splitter: TypeAlias = GroupKFold | KFold | StratifiedKFold | TimeSeriesSplit
 
 OPTIONS_OF = {peers.LINEAR: ["--linear"], COMPACT: ["--no-local"], OURS: []}
 """Options of ``nysboost fit`` for learners of the comparison, the simplest first."""
@@ -106,41 +106,41 @@ class Problem:
 
     def take(self, train: Indices, test: Indices) -> Split:
         """Return a fold with these training and test rows."""
-        groups = self.groups
-        if groups is not None:
-            groups = groups[train]
-
-        return Split(
-            X_train=self.frame.take(train),
-            X_test=self.frame.take(test),
-            y_train=self.y[train],
-            y_test=self.y[test],
-            groups=groups,
-        )
+        groups = None
+        if self.groups is not None:
+            groups = self.groups[train]
+        X_train = self.frame.take(train)
+        X_test = self.frame.take(test)
+        return Split(X_train, X_test, self.y[train], self.y[test], groups)
 
     def split(self) -> list[tuple[Indices, Indices]]:
         """Return the numbers of the training and test rows of each fold."""
-        # rows in order of time are not shuffled
-        if self.by_time and self.groups is None:
-            splitter: Splitter = TimeSeriesSplit(self.folds)
+        how = {"shuffle": True, "random_state": self.seed}
+        if self.groups is not None:
+            splitter = GroupKFold(self.folds, **how)
+        elif self.by_time:
+            splitter = TimeSeriesSplit(self.folds)
+        elif self.classify:
+            splitter = StratifiedKFold(self.folds, **how)
         else:
-            kind = KFold
-            if self.groups is not None:
-                kind = GroupKFold
-            elif self.classify:
-                kind = StratifiedKFold
-            splitter = kind(self.folds, shuffle=True, random_state=self.seed)
+            splitter = KFold(self.folds, **how)
 
         # no splitter looks at X
         X = np.empty(len(self.y))
         return list(splitter.split(X, self.y, self.groups))
 
     def hold_out(self) -> Indices | None:
-        """Return test rows in increasing order, or None if there are too few rows."""
+        """Return test rows in increasing order, or None if there are too few rows or groups."""
         n = len(self.y)
         if n < FEWEST:
             return None
         held = self._choose_held_out(min(n // 5, MOST))
+
+        # two groups have to be among the others, for a fit that holds one out
+        if self.groups is not None:
+            n_groups = len(np.unique(np.delete(self.groups, held)))
+            if n_groups < 2:
+                return None
 
         # all labels have to be among the others
         if self.classify:
@@ -162,8 +162,7 @@ class Problem:
         # take groups in random order until they have enough rows
         sizes = np.bincount(self.groups)
         order = rng.permutation(len(sizes))
-        n_rows = np.cumsum(sizes[order])
-        n_groups = int(np.searchsorted(n_rows, count)) + 1
+        n_groups = 1 + np.searchsorted(np.cumsum(sizes[order]), count)
         return np.flatnonzero(np.isin(self.groups, order[:n_groups]))
 
 
@@ -206,61 +205,54 @@ def cross_validate(
     The latter is None if Ctrl-C came earlier. If a learner of another library fails, it is left
     out, and `note` receives a sentence.
     """
-    kept: list[FirstFold] = []
 
     def may_fail(name: str, _: Exception) -> bool:
         return not is_ours(name)
 
-    folds = (problem.take(train, test) for train, test in problem.split())
-    rounds = (_make_round(problem, fold, kept) for fold in folds)
+    # the first fold's fits, and those of each of the others when it is their turn
+    first, *others = problem.split()
+    runs = _make_round(problem, problem.take(*first))
+    rest = (_make_round(problem, problem.take(*fold)) for fold in others)
+    rounds = itertools.chain([runs], rest)
     outcomes = run_rounds(rounds, problem.folds, may_fail, note)
-    if not kept:
+
+    # a fit leaves its model fitted
+    if all(outcome.name != OURS for outcome in outcomes):
         return outcomes, None
-    return outcomes, kept[0]
+    ours = runs[OURS]
+    return outcomes, FirstFold(ours.model, ours.fold.X_test, ours.fold.y_test)
 
 
-def _make_round(problem: Problem, fold: Split, kept: list[FirstFold]) -> Round:
+def _make_round(problem: Problem, fold: Split) -> dict[str, FoldRun]:
     """Return the fits of one fold by learner: others first, then ours with the compact one."""
     # learners of other libraries need numbers
-    runs: dict[str, FoldRun] = {}
     coded, numbers = fold.as_numbers()
     others = peers.make_peers(coded, problem.classify, problem.seed)
-    for name, model in others.items():
-        runs[name] = FoldRun(name, model, numbers, kept)
-
-    # rows in order of time
-    cv = None
-    if problem.by_time:
-        cv = "time"
+    runs = {name: FoldRun(name, model, numbers) for name, model in others.items()}
 
     # our learners take the table itself
+    how: LearnerOptions = {}
+    if problem.by_time:
+        how["cv"] = "time"
     given = problem.classify, problem.components, problem.seed
-    compact = make_learner(*given, local=False, cv=cv)
-    full = make_learner(*given, cv=cv)
-    runs[COMPACT] = FoldRun(COMPACT, compact, fold, kept)
-    runs[OURS] = FoldRun(OURS, full, fold, kept)
+    full = make_learner(*given, **how)
+    compact = make_learner(*given, **how | {"local": False})
+    runs[COMPACT] = FoldRun(COMPACT, compact, fold)
+    runs[OURS] = FoldRun(OURS, full, fold)
     return runs
 
 
 @dataclass(frozen=True)
 class FoldRun:
-    """A fit of one learner to training rows, measured on test rows.
-
-    The first fit of our learner is added to `kept`.
-    """
+    """A fit of one learner to training rows, measured on test rows."""
 
     name: str
     model: Model
     fold: Split
-    kept: list[FirstFold]
 
     def __call__(self) -> Measures:
         """Fit and measure."""
-        measured = fit_and_measure(self.name, self.model, self.fold)
-        if self.name == OURS and not self.kept:
-            first = FirstFold(measured.model, self.fold.X_test, self.fold.y_test)
-            self.kept.append(first)
-        return measured.measures
+        return fit_and_measure(self.name, self.model, self.fold).measures
 
 
 def fit_and_test(
@@ -310,37 +302,32 @@ def fit_and_measure(name: str, model: Model, fold: Split) -> FittedLearner:
     how = {}
     if fold.groups is not None:
         how["groups"] = fold.groups
-    classify = hasattr(model, "predict_proba")
 
-    # fit and predict
     with _undisturbed(name, len(fold.y_train)):
         began = time.perf_counter()
         model = model.fit(fold.X_train, fold.y_train, **how)
         fitted = time.perf_counter()
         predicted = np.ravel(model.predict(fold.X_test))
         ended = time.perf_counter()
-        if classify:
-            probabilities = np.clip(model.predict_proba(fold.X_test), 1e-15, 1)
-            probabilities /= probabilities.sum(axis=1, keepdims=True)
+        errors, losses = _compare_with_truth(model, fold, predicted)
 
-    # compare with the truth
+    times = {"seconds": fitted - began, "predict_seconds": ended - fitted}
+    return FittedLearner(model, errors | times, losses)
+
+
+def _compare_with_truth(model: Model, fold: Split, predicted: Targets) -> tuple[Measures, Floats]:
+    """Return the errors on the test rows, and the loss of each row."""
     truth = fold.y_test
-    if classify:
-        losses = np.asarray(predicted != truth, dtype=np.float64)
-        error = float(losses.mean())
-        loss = float(log_loss(truth, probabilities, labels=model.classes_))
-    else:
-        losses = np.asarray((predicted - truth) ** 2, dtype=np.float64)
-        error = float(root_mean_squared_error(truth, predicted))
-        loss = float("nan")
+    if not hasattr(model, "predict_proba"):
+        squares = np.asarray((predicted - truth) ** 2, dtype=np.float64)
+        root = float(np.sqrt(squares.mean()))
+        return {"error": root, "log_loss": np.nan}, squares
 
-    measures = {
-        "error": error,
-        "log_loss": loss,
-        "seconds": fitted - began,
-        "predict_seconds": ended - fitted,
-    }
-    return FittedLearner(model, measures, losses)
+    is_wrong = np.asarray(predicted != truth, dtype=np.float64)
+    probabilities = np.clip(model.predict_proba(fold.X_test), 1e-15, 1)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    loss = float(log_loss(truth, probabilities, labels=model.classes_))
+    return {"error": float(is_wrong.mean()), "log_loss": loss}, is_wrong
 
 
 @contextmanager
@@ -410,19 +397,18 @@ def name_in_sentence(outcome: Outcome, *, begins: bool = False) -> str:
 def is_no_better_than_constant(outcomes: Sequence[Outcome]) -> bool:
     """Whether a constant has the smallest error, or ties with the learner that has it."""
     best = outcomes[0]
-    constants = [outcome for outcome in outcomes if outcome.name == peers.CONSTANT]
-    return any(outcome is best or is_tie(best, outcome) for outcome in constants)
+    for outcome in outcomes:
+        if outcome.name == peers.CONSTANT:
+            return outcome is best or is_tie(best, outcome)
+    return False
 
 
 def find_simplest(outcomes: Sequence[Outcome]) -> Outcome | None:
     """Return the simplest model that can be saved and is the best, or ties with the best."""
     best = outcomes[0]
-    by_name = {outcome.name: outcome for outcome in outcomes}
-    for name in OPTIONS_OF:
-        outcome = by_name.get(name)
-        if outcome is not None and (outcome is best or is_tie(outcome, best)):
-            return outcome
-    return None
+    good = {outcome.name: outcome for outcome in outcomes if is_tie(outcome, best)}
+    good[best.name] = best
+    return next((good[name] for name in OPTIONS_OF if name in good), None)
 
 
 def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
@@ -430,9 +416,8 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     # say it briefly if there is nothing to compare, or nothing was learned
     best = outcomes[0]
     error = format_number(best.error)
-    ours = next((outcome for outcome in outcomes if is_ours(outcome.name)), None)
-    other = next((outcome for outcome in outcomes if not is_ours(outcome.name)), None)
-    if ours is None or other is None:
+    rival = next((one for one in outcomes if is_ours(one.name) != is_ours(best.name)), None)
+    if rival is None:
         return f"{name_in_sentence(best, begins=True)} has the smallest {measure}, {error}."
     if is_no_better_than_constant(outcomes):
         constant = next(outcome for outcome in outcomes if outcome.name == peers.CONSTANT)
@@ -443,15 +428,12 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
         return f"{text} ({name}) and {format_number(constant.error)} differ by chance."
 
     # compare our better learner with the best of the others
-    second = ours
-    if best is ours:
-        second = other
-    they = name_in_sentence(second)
-    theirs = format_number(second.error)
+    they = name_in_sentence(rival)
+    theirs = format_number(rival.error)
 
     # a tie with different errors means too few rows
-    tied = is_tie(best, second)
-    differ = best.error < 0.99 * second.error
+    tied = is_tie(best, rival)
+    differ = best.error < 0.99 * rival.error
     if tied and differ and best.losses is not None:
         return (
             f"{len(best.losses):,} rows are too few to decide whether {name_in_sentence(best)} or "
@@ -463,12 +445,12 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     if tied:
         text = f"{winner} and {they} predict {target} equally well: {measure} {error} and {theirs}."
     else:
-        less = f"{1 - best.error / second.error:.0%} below that of {they} ({theirs})"
+        less = f"{1 - best.error / rival.error:.0%} below that of {they} ({theirs})"
         text = f"{winner} predicts {target} best: its {measure} is {error}, {less}."
-    return text + _say_faster(outcomes, best, second)
+    return text + _say_faster(outcomes, best, rival)
 
 
-def _say_faster(outcomes: Sequence[Outcome], best: Outcome, second: Outcome) -> str:
+def _say_faster(outcomes: Sequence[Outcome], best: Outcome, rival: Outcome) -> str:
     """Return a sentence on the fastest learner that ties with the best; "" if none is faster."""
     others = [outcome for outcome in outcomes if not is_ours(outcome.name)]
     tied = [outcome for outcome in others if is_tie(outcome, best)]
@@ -479,7 +461,7 @@ def _say_faster(outcomes: Sequence[Outcome], best: Outcome, second: Outcome) -> 
 
     # the sentence before may have named it
     also = "does as well, and "
-    if quick is second:
+    if quick is rival:
         also = ""
     name = name_in_sentence(quick, begins=True)
     return f" {name} {also}fits {times:.0f} times faster than {name_in_sentence(best)}."

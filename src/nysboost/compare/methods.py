@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from nysboost._approximate import approximate
 from nysboost.catalogue import FAMILIES, METHODS
-from nysboost.compare.charts import Curve, chart_curves, find_family
+from nysboost.compare.charts import find_family
 from nysboost.compare.outcomes import Measures, Outcome, Round, run_rounds
-from nysboost.compare.page import CHART, CHART_FILES, Page, Record, ReportTable, Section
+from nysboost.compare.page import (
+    CHART_FILES,
+    AboutRun,
+    Page,
+    Record,
+    ReportTable,
+    Section,
+    chart_error_against_time,
+)
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.messages import unknown
@@ -291,14 +299,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def make_page(
-    outcomes: Sequence[Outcome],
-    budget: int,
-    *,
-    notes: Sequence[str] = (),
-    commands: Mapping[str, str] | None = None,
-    settings: Mapping[str, object] | None = None,
-) -> Page:
+def make_page(outcomes: Sequence[Outcome], budget: int, **about: Unpack[AboutRun]) -> Page:
     """Return the report of a comparison with this number of landmarks."""
     best, reason = recommend(outcomes)
     front = find_pareto_front(outcomes)
@@ -318,26 +319,16 @@ def make_page(
         title = f"All {len(outcomes)} methods"
         tables.append(ReportTable.of(title, COLUMNS, records, folded=True, marked=[best]))
 
-    # draw a point for each method
-    curves = [Curve(outcome.name, [outcome.seconds], [outcome.error]) for outcome in shown]
-    chart = chart_curves(
-        "Error against time",
-        "seconds to fit (processor time, one thread)",
-        "relative error (Frobenius norm)",
-        curves,
-        log="xy",
-        file=CHART,
+    chart = chart_error_against_time(
+        shown, "seconds to fit (processor time, one thread)", "relative error (Frobenius norm)"
     )
-
     return Page(
         title="Nyström methods compared on your data",
         headline=reason,
         sections=[Section("Methods", charts=[chart], tables=tables)],
         records=records,
-        notes=notes,
-        commands=commands or {},
         files=CHART_FILES,
-        settings=settings or {},
+        **about,
     )
 
 

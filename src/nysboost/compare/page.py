@@ -20,6 +20,7 @@ import numpy as np
 
 from nysboost._version import SOFTWARE
 from nysboost.compare import charts
+from nysboost.compare.outcomes import Outcome
 from nysboost.numerics.messages import printable
 from nysboost.rows.files import atomic_file
 from nysboost.user_error import ExistsError, UserError, import_optional
@@ -102,6 +103,14 @@ class Section:
     sentences: Sequence[str] = ()
     charts: Sequence[charts.Chart] = ()
     tables: Sequence[ReportTable] = ()
+
+
+class AboutRun(TypedDict, total=False):
+    """What a page says of the run that it reports; see `Page`."""
+
+    notes: Sequence[str]
+    commands: Mapping[str, str]
+    settings: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -220,6 +229,13 @@ CHART = "error-against-time.png"
 CHART_FILES = tuple(CHART.replace(".png", suffix) for suffix in (".png", ".svg", ".pdf"))
 WRITTEN = (REPORT, EARLIER, RECORDS, *CHART_FILES)
 """Files of a report in its folder."""
+
+
+def chart_error_against_time(outcomes: Sequence[Outcome], seconds: str, error: str) -> charts.Chart:
+    """Chart a point for each outcome, with these labels of the axes."""
+    curves = [charts.Curve(one.name, [one.seconds], [one.error]) for one in outcomes]
+    return charts.chart_curves("Error against time", seconds, error, curves, log="xy", file=CHART)
+
 
 MAKER = SOFTWARE.partition(" ")[0].encode()
 """Bytes that every file of a report contains, whatever the version."""

@@ -78,8 +78,10 @@ class CodedRows:
 
 def _code(table: Table, schema: Schema, categories: list[int]) -> Floats:
     """Return the used columns of a table as numbers, with NaN for unknown categories."""
-    # columns that are not used have no rows
-    columns = [column for column in schema.read(table) if len(column) > 0]
+    columns = []
+    for column, values in zip(schema.columns, schema.read(table), strict=True):
+        if column.used:
+            columns.append(values * column.scale)
     coded = np.column_stack(columns).astype(np.float64)
 
     # gaps and unknown values have negative positions

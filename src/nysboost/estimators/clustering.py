@@ -21,6 +21,7 @@ from nysboost.numerics.arrays import Array, Floats, Indices, TableLike, gather, 
 from nysboost.numerics.checks import make_rng, require_count
 from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.messages import unknown
+from nysboost.numerics.tolerances import TINY
 
 QR_ROWS = 2**14
 """Number of rows from which the QR rule learns its rotation; with more rows, they are evenly
@@ -30,8 +31,6 @@ NAMED_GAMMA = 1.0
 """gamma of a kernel given by name, as in scikit-learn's spectral clustering."""
 
 LABEL_RULES = ("kmeans", "cluster_qr")
-
-TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -130,7 +129,8 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
             self.labels_ = self._label_by_qr()
 
         # the mean direction of each cluster; a cluster without rows is far from all
-        self.cluster_centers_ = np.full((self.n_clusters, k), np.inf)
+        shape = (self.n_clusters, k)
+        self.cluster_centers_ = np.full(shape, np.inf)
         for label in np.unique(self.labels_):
             members = points[self.labels_ == label]
             self.cluster_centers_[label] = members.mean(axis=0)
@@ -142,8 +142,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         With H = D^(−½) F and HᵀH = V Λ Vᵀ, those of D^(−½) F Fᵀ D^(−½) are H V Λ^(−½).
         """
         # the degrees d = F (Fᵀ1)
-        diagonal = arrays.floats_on_host(features.gram.diag())
-        diagonal = diagonal[:, None]
+        diagonal = features.gram.host_diag()[:, None]
         self._degrees = features.total()
 
         # Λ and V, the largest first
@@ -160,15 +159,12 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
 
     def _choose_gamma(self) -> float | str | None:
         """Return gamma, or its default if the kernel is a name without parameters."""
-        if self.gamma is not None or not isinstance(self.kernel, str):
-            return self.gamma
-
-        # the width may be given in `kernel_params`, and some kernels have none
-        given = self.kernel_params or {}
-        has_width = "gamma" in given or "sigma" in given
-        if has_width or "gamma" not in parameter_names(self.kernel):
-            return None
-        return NAMED_GAMMA
+        # some kernels have no width, and it may be given in `kernel_params`
+        has_gamma = isinstance(self.kernel, str) and "gamma" in parameter_names(self.kernel)
+        given = {"gamma", "sigma"}.intersection(self.kernel_params or {})
+        if has_gamma and self.gamma is None and not given:
+            return NAMED_GAMMA
+        return self.gamma
 
     def _choose_method(self) -> str:
         """Return the method that finds the landmarks; "rpcholesky" can miss a small cluster."""
@@ -181,14 +177,14 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
     def _label_by_kmeans(self, points: Array) -> Indices:
         """Return the labels of the best of `n_init` runs of k-means."""
         rng = make_rng(self.random_state)
-        best_loss = np.inf
-        for _ in range(self.n_init):
-            centres, owner = clusters(points, self.n_clusters, rng)
+        k = self.n_clusters
+        runs = [clusters(points, k, rng) for _ in range(self.n_init)]
+
+        losses = []
+        for centres, owner in runs:
             from_centre = points - centres[owner]
-            loss = float((from_centre**2).sum())
-            if loss < best_loss:
-                best_loss = loss
-                labels = owner
+            losses.append((from_centre**2).sum())
+        _, labels = runs[np.argmin(losses)]
         return labels
 
     def _label_by_qr(self) -> Indices:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,9 +24,6 @@ from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.progress import Progress, report_progress
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 Method = TypeVar("Method", bound=Callable[..., object])
 
@@ -90,9 +87,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             if name not in known:
                 raise ValueError(unknown(f"parameter of {self.kernel},", name, sorted(known)))
 
-        # every kernel with parameters is a dataclass
-        kernel = cast("DataclassInstance", self.kernel)
-        return cast("Kernel", replace(kernel, **changed))
+        return self.kernel.with_parameters(**changed)
 
     def _budget(self) -> Budget:
         return Budget.of(self.max_memory, self.n_jobs)
@@ -113,7 +108,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, object]:
         """Return the state to pickle: everything except the training rows."""
         # make a new dictionary: Python returns the estimator's own one
-        state: dict[str, object] = super().__getstate__() | self._saved_attributes()
+        inherited = super().__getstate__()
+        state: dict[str, object] = inherited | self._saved_attributes()
         approximation = state.get("approximation_")
         if isinstance(approximation, Approximation):
             state["approximation_"] = approximation.without_data()
@@ -167,28 +163,6 @@ class KernelEstimator(Estimator):
 
 def fit_method(fit: Method) -> Method:
     """Make a `fit` succeed or change nothing, and report its progress to bars and callbacks."""
-    return all_or_nothing(report_fit(fit))
-
-
-def all_or_nothing(fit: Method) -> Method:
-    """Restore the estimator if a call fails or is interrupted."""
-    careful = with_usual_errors(fit)
-
-    @functools.wraps(fit)
-    def guarded(self: BaseEstimator, *args: object, **kwargs: object) -> object:
-        before = dict(vars(self))
-        try:
-            return careful(self, *args, **kwargs)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    return cast("Method", guarded)
-
-
-def report_fit(fit: Method) -> Method:
-    """Report the progress of a fit as `verbose` says, and to scikit-learn's callbacks."""
 
     @functools.wraps(fit)
     def reported(
@@ -206,7 +180,24 @@ def report_fit(fit: Method) -> Method:
         parts.end()
         return fitted
 
-    return cast("Method", with_callbacks(reported))
+    return cast("Method", all_or_nothing(with_callbacks(reported)))
+
+
+def all_or_nothing(fit: Method) -> Method:
+    """Restore the estimator if a call fails or is interrupted."""
+    careful = with_usual_errors(fit)
+
+    @functools.wraps(fit)
+    def guarded(self: BaseEstimator, *args: object, **kwargs: object) -> object:
+        before = dict(vars(self))
+        try:
+            return careful(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast("Method", guarded)
 
 
 def _awaits_callbacks(estimator: BaseEstimator) -> bool:

@@ -110,7 +110,8 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
         problems = np.arange(len(self.classes_))
         if len(self.classes_) == 2:
             problems = problems[1:]
-        signs = np.where(codes[:, None] == problems, 1.0, -1.0)
+        is_of_class = codes[:, None] == problems
+        signs = np.where(is_of_class, 1.0, -1.0)
 
         # the mode: u = √variance · w minimises ½‖u‖² + variance · Σ log(1 + exp(−y f)), on
         # features without the factor √variance
@@ -128,8 +129,9 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
 
         # the covariance A⁻¹, with A = variance · Fᵀ diag(π(1 − π)) F + I
         hessian = features.fold(_hessian, u)
-        A = self.variance * hessian + np.eye(u.shape[1])
-        self.covariance_ = np.linalg.inv(A)
+        identity = np.eye(features.shape[1])
+        precision = self.variance * hessian + identity
+        self.covariance_ = np.linalg.inv(precision)
         return self
 
     @with_usual_errors
@@ -172,9 +174,14 @@ def _probabilities(model: GaussianProcessClassifier, X: Array) -> Floats:
         probabilities = np.hstack([1 - probabilities, probabilities])
 
     # Bayes' rule with the classes as frequent as `class_weight` says
-    normalised = probabilities / probabilities.sum(axis=1, keepdims=True)
-    weighed = normalised * model.class_weight_
-    return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
+    normalised = _normalise(probabilities)
+    return _normalise(normalised * model.class_weight_)
+
+
+def _normalise(probabilities: Floats) -> Floats:
+    """Return rows that sum to one."""
+    sums = probabilities.sum(axis=1, keepdims=True)
+    return np.asarray(probabilities / sums)
 
 
 def _unseen_variance(model: GaussianProcessClassifier, X: Array, F: Floats) -> Floats:

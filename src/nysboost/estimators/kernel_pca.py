@@ -17,11 +17,9 @@ from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, gather, like
 from nysboost.numerics.checks import require_positive, to_table
 from nysboost.numerics.linalg import fix_signs
-from nysboost.numerics.tolerances import EPS
+from nysboost.numerics.tolerances import EPS, TINY
 from nysboost.rows.driver import BlockTask
 from nysboost.settings import DEFAULT_COMPONENTS
-
-TINY = float(np.finfo(float).tiny)
 
 
 def _learns_pre_images(pca: KernelPCA) -> bool:
@@ -110,18 +108,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
 
         # its eigenvectors with variance beyond rounding, largest first
         variances, vectors = np.linalg.eigh(covariance)
-        variances = variances[::-1]
-        vectors = vectors[:, ::-1]
+        variances = np.flip(variances)
+        vectors = np.flip(vectors, axis=1)
         k = self._count_components(variances)
         self._n_features_out = k
-        self.components_ = fix_signs(vectors[:, :k]).T
+        leading = fix_signs(vectors[:, :k])
+        self.components_ = leading.T
         self.eigenvalues_ = n * np.maximum(variances[:k], 0)
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
 
         # all the variance there is: the mean of k(x, x), less ‖μ‖²
-        diagonal = floats_on_host(features.gram.diag())
+        diagonal = features.gram.host_diag()
         total = float(diagonal.mean() - self.mean_ @ self.mean_)
-        self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, TINY))
+        shares = self.eigenvalues_ / max(total, TINY)
+        self.explained_variance_ratio_ = shares / n
 
         if self.fit_inverse_transform:
             self._learn_pre_images(features)
@@ -196,7 +196,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
     def _pre_image_features(self, T: Floats) -> Floats:
         """Return Φ, the features of the linear model of pre-images, (n, landmarks + k + 1)."""
         mapped = floats_on_host(self._pre_map.transform(T))
-        scale = np.sqrt(np.maximum(self.explained_variance_, TINY))
+        variance = np.maximum(self.explained_variance_, TINY)
+        scale = np.sqrt(variance)
         linear = np.asarray(T) / scale
         ones = np.ones((len(T), 1))
         return np.hstack([mapped, linear, ones])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,8 +27,9 @@ from nysboost.numerics.checks import (
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.progress import report_progress, track
 from nysboost.rows.lazy import map_rows
+from nysboost.rows.recognise import is_frame
 from nysboost.tables.codes import Codes
-from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, to_narwhals
+from nysboost.tables.frames import list_column_names, refuse_unknown, to_narwhals
 from nysboost.tables.rows import CHECKS, FitOptions, fit_codes
 from nysboost.tables.schema import Schema
 from nysboost.tables.summaries import summarise_columns
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 NumericTable: TypeAlias = "Array | csr_array"
 """Rows of numbers in memory, shape (n, d)."""
 
-ROUNDING = 1e-12
-"""Statistics that should be equal differ by at most this share, due to rounding."""
+TIE = 1e-12
+"""Statistics that differ by at most this share are equal but for rounding."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -191,28 +191,28 @@ def mmd_test(
             raise TypeError(unknown("option of mmd_test", name, sorted(known)))
 
     if kernel is None:
-        kernel = _default_kernel(options)
+        kernel = Gaussian(sigma="median")
+        if options.keys() & {"gamma", "coef0", "degree", "kernel_params"}:
+            kernel = "rbf"
     rng = make_rng(random_state)
     options = {"method": "uniform", "n_components": None, "random_state": rng, **options}
 
     # both samples in one table, in random order, so that the choice of landmarks does not depend
     # on which sample a row belongs to
-    x, y = _as_two_arrays(X, Y)
-    n = x.shape[0]
-    order = rng.permutation(n + y.shape[0])
-    both = _stack(x, y)
-    pooled = both[order]
-    in_x = order < n
+    both, n_x = _stack(X, Y)
+    order = rng.permutation(both.shape[0])
+    in_x = order < n_x
 
     with report_progress("mmd_test", options.get("verbose")):
         # ‖μ̂_X − μ̂_Y‖² of the samples as they are
-        embedding = Nystroem(kernel, **options).fit(pooled)
+        embedding = Nystroem(kernel, **options).fit(both[order])
         features = Factor(embedding.approximation_.gram, embedding._transform)
-        statistic = float(_discrepancies(features, in_x[None, :])[0])
+        observed = in_x[None, :]
+        (statistic,) = _discrepancies(features, observed)
 
         # how many random divisions of the rows have a statistic at least as large; as many
         # divisions share a pass as memory allows
-        threshold = statistic * (1 - ROUNDING)
+        threshold = statistic * (1 - TIE)
         division_bytes = 16 * len(order)
         most = max(1, as_bytes(embedding.max_memory) // division_bytes)
         n_larger = 0
@@ -220,23 +220,16 @@ def mmd_test(
             size = min(most, n_permutations - first)
             copies = np.tile(in_x, (size, 1))
             permuted = rng.permuted(copies, axis=1)
-            larger = _discrepancies(features, permuted) >= threshold
-            n_larger += int(larger.sum())
+            statistics = _discrepancies(features, permuted)
+            n_larger += int(np.sum(statistics >= threshold))
 
     # count the given division as one of them
     pvalue = (n_larger + 1) / (n_permutations + 1)
-    return TwoSampleResult(statistic, pvalue)
+    return TwoSampleResult(float(statistic), pvalue)
 
 
-def _default_kernel(options: Mapping[str, object]) -> KernelLike:
-    """Return a Gaussian kernel, with the median distance as σ unless options say otherwise."""
-    if options.keys() & {"gamma", "coef0", "degree", "kernel_params"}:
-        return "rbf"
-    return Gaussian(sigma="median")
-
-
-def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[NumericTable, NumericTable]:
-    """Return both samples as arrays or CSR matrices with the same columns."""
+def _stack(X: TableLike, Y: TableLike) -> tuple[NumericTable, int]:
+    """Return the rows of both samples, as a CSR matrix if one is sparse, and the number of X."""
     if is_frame(X) and is_frame(Y):
         X, Y = _encode_together(X, Y)
     elif is_frame(X):
@@ -251,7 +244,11 @@ def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[NumericTable, NumericTab
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features, but Y has {y.shape[1]}: give both the same features."
         raise ValueError(msg)
-    return x, y
+
+    n_x = x.shape[0]
+    if is_sparse(x) or is_sparse(y):
+        return vstack([x, y], format="csr"), n_x
+    return np.concatenate([x, y]), n_x
 
 
 def _encode(X: TableLike) -> Array:
@@ -275,27 +272,19 @@ def _encode_together(X: TableLike, Y: TableLike) -> tuple[Array, Array]:
     return codes(first, missing="refuse"), codes(second, missing="refuse")
 
 
-def _stack(x: NumericTable, y: NumericTable) -> NumericTable:
-    """Return the rows of both, as a CSR matrix if one is sparse."""
-    if is_sparse(x) or is_sparse(y):
-        matrix: csr_array = vstack([x, y], format="csr")
-        return matrix
-    return np.concatenate([x, y])
-
-
 def _discrepancies(features: Factor, in_x: NDArray[np.bool_]) -> Floats:
     """Return ‖μ̂_X − μ̂_Y‖² for each row of a mask that says which rows are X, in one pass."""
     # sums of the features over all rows, and over X in each division
-    masks = in_x.T.astype(np.float64)
-    sums = features.fold(_sums_and_part, None, masks)
+    n = in_x.shape[1]
+    masks = np.column_stack([np.ones(n), in_x.T])
+    sums = floats_on_host(features.inner(masks)).T
     of_all = sums[0]
     of_x = sums[1:]
     of_y = of_all - of_x
 
     # μ̂_X − μ̂_Y
     n_x = in_x.sum(axis=1, keepdims=True)
-    n_y = in_x.shape[1] - n_x
-    difference = of_x / n_x - of_y / n_y
+    difference = of_x / n_x - of_y / (n - n_x)
     return np.asarray((difference**2).sum(axis=1))
 
 
@@ -305,11 +294,3 @@ def _discrepancies(features: Factor, in_x: NDArray[np.bool_]) -> Floats:
 def _times(mean: Floats, F: Array) -> Floats:
     """Return the products of a block of features with the mean, shape (b,)."""
     return np.asarray(floats_on_host(F) @ mean)
-
-
-def _sums_and_part(_: None, F: Array, in_x: Array) -> Floats:
-    """Return the sum of a block's features, stacked on the sum over its rows from X."""
-    F = floats_on_host(F)
-    of_all = F.sum(axis=0)
-    of_x = in_x.T @ F
-    return np.vstack([of_all, of_x])

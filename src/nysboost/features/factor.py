@@ -84,11 +84,14 @@ class Factor:
     def fits(self, n: int) -> bool:
         """Whether the features of n rows fit in half of the working memory."""
         row_bytes = self.transform.rank * self.gram.dtype.itemsize
-        return bool(n * row_bytes <= self.gram.budget.bytes // 2)
+        half = self.gram.budget.bytes // 2
+        return bool(n * row_bytes <= half)
 
     def keep(self) -> Array | None:
         """Return F, computed and kept if it fits, else None."""
-        if self.kept is None and self._may_keep(self.rows):
+        rows = self.rows
+        may_keep = not rows.lazy and self.fits(rows.n)
+        if self.kept is None and may_keep:
             self.kept = self._compute()
         return self.kept
 
@@ -106,15 +109,12 @@ class Factor:
         return take(self.kept, rows)
 
     def only(self, rows: Indices) -> Factor:
-        """Return the factor of some rows, kept if it fits."""
+        """Return the factor of some rows, with their features if F is kept."""
         selected = self.rows.only(rows)
         F = None
-        if self.kept is not None or self._may_keep(selected):
-            F = self.at(rows)
+        if self.kept is not None:
+            F = take(self.kept, rows)
         return Factor(self.gram, self.transform, self.weights, selected, F)
-
-    def _may_keep(self, rows: Rows) -> bool:
-        return not rows.lazy and self.fits(rows.n)
 
     def _compute(self) -> Array:
         """Return F, from the rows."""
@@ -155,14 +155,12 @@ class Factor:
         """
         # a block of rows comes with its numbers, and with its features where they are known
         aligned: list[Numbers] = [numbers[:, None]]
-        transform: FeatureMap | None = self.transform
         if self.kept is not None:
             aligned.append(self.kept)
-            transform = None
 
         gram = self.gram.forget_rows()
         width = gram.tile_width(self.transform.rank)
-        task = TilePass(width, gram.budget, function, shared, gram, transform)
+        task = TilePass(width, gram.budget, function, shared, gram, self.transform)
         return self.rows.fold_pairs(task, *aligned)
 
     @property
@@ -327,34 +325,35 @@ class Tile:
         k(X, Y).
     F, H : arrays of shapes (a, K) and (b, K)
         The features of X and of Y.
-    same : array of shape (a, b)
-        Whether the row of X is the row of Y.
+    rows, columns : arrays of shapes (a, 1) and (b, 1)
+        The numbers of the rows X and of the rows Y in the Gram.
     """
 
     G: Array
     F: Array
     H: Array
-    same: Array
+    rows: Indices
+    columns: Indices
 
 
 @dataclass(frozen=True, eq=False)
 class TilePass(PairTask):
     """A pass over all tiles of G, whose result is function(shared, tile).
 
-    `gram` has no rows. The transform is None if features come with the rows.
+    `gram` has no rows. The transform computes features if they do not come with the rows.
     """
 
     function: TileFunction
     shared: Shared
     gram: Gram
-    transform: FeatureMap | None
+    transform: FeatureMap
 
     def load(self, block: Array, *aligned: Array) -> tuple[Array, ...]:
         """Return rows, their numbers (b, 1) and their features (b, K)."""
-        if self.transform is None:
-            return block, *aligned
-        F = features_of_block(self.gram, self.transform, block)
-        return block, *aligned, F
+        numbers, *features = aligned
+        if not features:
+            features = [features_of_block(self.gram, self.transform, block)]
+        return block, numbers, *features
 
     def evaluate(self, upper: list[Numbers], lower: list[Numbers]) -> Floats:
         """Return the function's result for the tile of these rows."""
@@ -363,5 +362,5 @@ class TilePass(PairTask):
         # the rows of Y are the landmarks of this tile
         landmarks = Landmarks(columns[:, 0], Y)
         G = self.gram.evaluate(X, landmarks)
-        same = rows == columns.T
-        return self.function(self.shared, Tile(G, F, H, same))
+        tile = Tile(G, F, H, rows, columns)
+        return self.function(self.shared, tile)

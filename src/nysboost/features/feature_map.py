@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -12,7 +12,15 @@ import numpy as np
 from scipy.linalg import block_diag, rq
 
 from nysboost.features.feature_pass import PANEL, Product, WriteFeatures, make_product
-from nysboost.gram import NOT_FINITE, EntryCounter, Gram, Landmarks, Sample, refuse_indefinite
+from nysboost.gram import (
+    NOT_FINITE,
+    EntryCounter,
+    Gram,
+    Landmarks,
+    Sample,
+    pool,
+    refuse_indefinite,
+)
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics.arrays import (
     Array,
@@ -32,7 +40,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.checks import Budget, Given
+from nysboost.numerics.checks import DEFAULT_BUDGET, Budget, Given
 from nysboost.numerics.linalg import all_finite, norms, triangular_inverse
 from nysboost.numerics.tolerances import JITTER, ROUNDING
 from nysboost.rows.recognise import make_stream
@@ -61,7 +69,8 @@ class BlockDiagonal:
     def dense(self) -> Array:
         """Return N as one array of shape (Σm_i, Σk_i)."""
         on_host = [to_host(P) for P in self.blocks]
-        return like(block_diag(*on_host), self.blocks[0])
+        N = block_diag(*on_host)
+        return like(N, self.blocks[0])
 
 
 Projection: TypeAlias = Array | BlockDiagonal | None
@@ -127,7 +136,8 @@ class FeatureMap:
         jitter = JITTER * float(W[0, 0])
         ridge = jitter * identity(len(landmarks), W)
         L = namespace(Z).linalg.cholesky(symmetric + ridge)
-        return cls(kernel, landmarks, triangular_inverse(L).T)
+        N = triangular_inverse(L).T
+        return cls(kernel, landmarks, N)
 
     @property
     def rank(self) -> int:
@@ -180,8 +190,10 @@ class FeatureMap:
         if eps <= epsilon(N):
             return self
 
-        # of plain Nyström these are the inverses of W's eigenvalues
-        sizes = to_host(norms(N, axis=0)) ** 2
+        # of plain Nyström ‖N_j‖² = 1/λ_j for the eigenvalues λ of W: those below ROUNDING · eps
+        # of the largest are rounding
+        lengths = to_host(norms(N, axis=0))
+        sizes = lengths**2
         largest = sizes.min() / (ROUNDING * eps)
         kept = np.flatnonzero(sizes <= largest)
         rounded = take(N, kept, axis=1)
@@ -215,35 +227,35 @@ class FeatureMap:
         self,
         rows: RowStream,
         out: object = None,
-        budget: Budget | None = None,
+        budget: Budget = DEFAULT_BUDGET,
         counter: EntryCounter | None = None,
     ) -> Array:
         """Return the features of all rows, shape (n, r), or write them, one block at a time.
 
         `out` is None for a new array, an array, a store, or the path of a .npy file.
         """
+        counter = counter or EntryCounter()
         task = WriteFeatures(self, budget=budget, counter=counter)
         return rows.map(task, self.rank, out=out)
 
     def prepare(self, template: Array) -> PreparedMap:
         """Return the map prepared for rows like `template`; for NumPy arrays, this is cached."""
-        # dtype and width describe rows of NumPy, but not of others
-        if type(template) is not np.ndarray:
-            return self._prepare(template)
-
-        # rows of a precomputed matrix come in two widths
+        # dtype and width describe rows of NumPy, but not of others; of a precomputed matrix there
+        # are two widths
         form = template.dtype, template.shape[1]
-        if form not in self._prepared:
-            self._prepared[form] = self._prepare(template)
-        return self._prepared[form]
+        is_numpy = type(template) is np.ndarray
+        if is_numpy and form in self._prepared:
+            return self._prepared[form]
 
-    def _prepare(self, template: Array) -> PreparedMap:
         evaluate = self.landmarks.evaluator(self.kernel, template)
         product = None
         if self.projection is not None:
             blocks = diagonal_blocks(self.projection)
             product = make_product(blocks, template)
-        return PreparedMap(evaluate, product)
+        prepared = PreparedMap(evaluate, product)
+        if is_numpy:
+            self._prepared[form] = prepared
+        return prepared
 
     @cached_property
     def _prepared(self) -> dict[tuple[np.dtype[np.generic], int], PreparedMap]:
@@ -299,39 +311,33 @@ def fit_learner(
     if not all_finite(W):
         raise ValueError(NOT_FINITE)
 
+    # D^½, as a column
     if weights is None:
-        root = _inverse_root(W, rank, gram.eps)
-    else:
-        # D^½ W D^½
-        roots = np.sqrt(weights)
-        D_root = like(roots[:, None], W)
-        weighted = D_root * W * D_root.T
-        root = D_root * _inverse_root(weighted, rank, gram.eps)
-    projection = in_dtype_of(root, W)
-    return FeatureMap(gram.kernel, landmarks, projection)
+        weights = np.ones(len(landmarks))
+    roots_of_weights = np.sqrt(weights)
+    D_root = like(roots_of_weights[:, None], W)
 
-
-def _inverse_root(W: Array, rank: int, eps: float) -> Array:
-    """Return U_k Λ_k^(−1/2) of W = U Λ Uᵀ, in float64, without eigenvalues at the rounding level.
-
-    Rounding errors of the entries do not add up with m, so the cut-off does not grow with m: eps·m
-    would discard eigenvalues that float32 still resolves.
-    """
+    # D^½ W D^½ = U Λ Uᵀ
+    weighted = D_root * W * D_root.T
+    symmetric = (weighted + weighted.T) / 2
     xp = namespace(W)
-    symmetric = (W + W.T) / 2
     eigenvalues, U = xp.linalg.eigh(in_float64(symmetric))
-
-    # in falling order
-    eigenvalues = xp.flip(eigenvalues)
-    U = xp.flip(U, axis=1)
     refuse_indefinite(eigenvalues)
 
-    # the k leading ones
-    leading = eigenvalues[:rank]
-    kept = leading > ROUNDING * eps * leading[0]
+    # the k leading ones, in falling order. Rounding errors of entries do not add up with m, so the
+    # cut-off does not grow with m: eps·m would discard eigenvalues that float32 still resolves
+    leading = xp.flip(eigenvalues)[:rank]
+    rounding = ROUNDING * gram.eps * leading[0]
+    kept = leading > rounding
     k = int(to_host(kept).sum())
+    falling = xp.flip(U, axis=1)
+    U_k = falling[:, :k]
+
+    # D^½ U_k Λ_k^(−1/2)
     roots = xp.sqrt(leading[:k])
-    return U[:, :k] / roots
+    scaled = D_root * (U_k / roots)
+    projection = in_dtype_of(scaled, W)
+    return FeatureMap(gram.kernel, landmarks, projection)
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,3 +346,13 @@ class Mixture:
 
     learners: tuple[FeatureMap, ...]
     weights: Floats
+
+
+def side_by_side(learners: Sequence[FeatureMap]) -> FeatureMap:
+    """Return the map to the features of all learners, which evaluates the kernel once."""
+    if len(learners) == 1:
+        return learners[0]
+    kernel = learners[0].kernel
+    landmarks = pool([learner.landmarks for learner in learners])
+    projections = tuple(learner.normalization for learner in learners)
+    return FeatureMap(kernel, landmarks, BlockDiagonal(projections))

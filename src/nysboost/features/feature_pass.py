@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ from nysboost.numerics.arrays import (
     product_into,
     to_host,
 )
-from nysboost.numerics.checks import Budget
+from nysboost.numerics.checks import DEFAULT_BUDGET, Budget
 from nysboost.rows.driver import BlockFunction, Cost, Plan, PlannedRows, Result, Shared, Task
 from nysboost.rows.sizes import WAITING
 
@@ -46,8 +46,8 @@ class FeatureTask(Task):
     _: KW_ONLY
     result_bytes: int = 0
     double: bool = False
-    budget: Budget | None = None
-    counter: EntryCounter | None = None
+    budget: Budget = DEFAULT_BUDGET
+    counter: EntryCounter = field(default_factory=EntryCounter)
     finite = True
 
     def features(self, template: Array) -> BlockFeatures:
@@ -55,13 +55,13 @@ class FeatureTask(Task):
         if self.double:
             template = in_float64(template)
         transform = self.transform
-        evaluate, product = transform.prepare(template)
-        if self.counter is not None:
-            evaluate = self.counter.counted(evaluate)
-
-        for_values = Scratch(len(transform.landmarks), template)
-        for_features = Scratch(transform.rank, template)
-        return BlockFeatures(evaluate, product, for_values, for_features, self.double)
+        return BlockFeatures(
+            *transform.prepare(template),
+            for_values=Scratch(len(transform.landmarks), template),
+            for_features=Scratch(transform.rank, template),
+            counter=self.counter,
+            double=self.double,
+        )
 
     def plan(self, rows: PlannedRows, streamed: bool) -> Plan:
         """Return the sizes of a pass: operands, blocks of kernel values, pieces of rows."""
@@ -109,12 +109,7 @@ class FeatureTask(Task):
 
         # other libraries have threads of their own, and modes that belong to a thread
         parallel = transform.kernel.parallel and is_numpy(template)
-        return cost.plan(
-            rows.n,
-            self.budget or Budget(),
-            cache_bytes=cache_bytes,
-            parallel=parallel,
-        )
+        return cost.plan(rows.n, self.budget, cache_bytes=cache_bytes, parallel=parallel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +126,10 @@ class WriteFeatures(FeatureTask):
     def fuse(self, template: Array, n: int) -> FusedPass | None:
         """Return the map as one GPU kernel, if PyTorch and Triton support it."""
         is_on_gpu = getattr(template, "is_cuda", False)
-        if n < FUSED_ROWS or not is_on_gpu:
+        if not is_on_gpu or n < FUSED_ROWS:
             return None
 
+        # k(x, Z) N, with Z and N
         transform = self.transform
         points = transform.landmarks.points
         if points is None or transform.projection is None:
@@ -229,7 +225,9 @@ def _panels(P: Array) -> list[Array]:
     if above < 0 or width <= PANEL:
         return [P]
 
-    below_diagonal = np.tril(to_host(P), -above - 1)
+    # in column j, rows after above + j are below the diagonal
+    first_below = -above - 1
+    below_diagonal = np.tril(to_host(P), first_below)
     if below_diagonal.any():
         return [P]
 
@@ -277,6 +275,7 @@ class BlockFeatures:
     product: Product | None
     for_values: Scratch
     for_features: Scratch
+    counter: EntryCounter
     double: bool
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:
@@ -289,6 +288,7 @@ class BlockFeatures:
         count = X.shape[0]
         room = self.for_values.rows(count)
         values = self.evaluate(X, room)
+        self.counter.add(*values.shape)
 
         if self.product is not None:
             if out is None:
@@ -320,13 +320,12 @@ class FusedPass:
     """A fused map on a GPU, with counted values."""
 
     fused: FusedMap
-    counter: EntryCounter | None
+    counter: EntryCounter
     n_landmarks: int
 
     def __call__(self, X: Array, out: Array) -> bool:
         """Write the features of X into `out`; return whether all rows were finite and in range."""
         done = self.fused(X, out)
-        if done and self.counter is not None:
-            n = X.shape[0]
-            self.counter.add(n, self.n_landmarks)
+        if done:
+            self.counter.add(X.shape[0], self.n_landmarks)
         return done

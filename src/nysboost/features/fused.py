@@ -7,6 +7,14 @@ factors with float32 sums, or three of them: a factor a is split into a₁ + a�
 and ab ≈ a₁b₁ + a₁b₂ + a₂b₁ has the accuracy of a float32 product at three sixteenths of its cost.
 Powers of two keep all factors within the range of float16.
 
+In this order: `fused_map` decides whether kernel, dtype and landmarks are supported. `FusedMap`
+prepares Z and N as float16 arrays, once. A call starts `_features` on a grid of tiles of F.
+
+What must stay true: the kernel has the powers of two as numbers, 2⁸ of points and 2¹⁵ of kernel
+values, which are `POINT_BITS` and `VALUE_BITS` on the host. Exponents are at most 0. A row that is
+not finite or out of range sets `far`, and the caller then computes the whole piece in another way.
+Landmarks outside `first` to `last` of a tile have only zeros in N.
+
 This module needs Triton, and is imported only if rows are on a CUDA device.
 """
 

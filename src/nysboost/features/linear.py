@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
 from nysboost.kernels.base import Mapped
 from nysboost.numerics.arrays import Array, gather, identity, like, namespace, to_host
-from nysboost.numerics.checks import Budget
+from nysboost.numerics.checks import DEFAULT_BUDGET, Budget
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.rows.rows import Rows
 
@@ -56,19 +55,14 @@ class Moments:
         )
 
     def __add__(self, other: Moments) -> Moments:
-        return self._merge(operator.add, other)
+        return Moments(*map(operator.add, self._sums, other._sums))
 
     def __sub__(self, other: Moments) -> Moments:
-        return self._merge(operator.sub, other)
+        return Moments(*map(operator.sub, self._sums, other._sums))
 
-    def _merge(self, operation: Callable[[Array, Array], Array], other: Moments) -> Moments:
-        """Apply an operation to each pair of sums."""
-        merged = {}
-        for field in fields(self):
-            own = getattr(self, field.name)
-            others = getattr(other, field.name)
-            merged[field.name] = operation(own, others)
-        return Moments(**merged)
+    @property
+    def _sums(self) -> tuple[Array, ...]:
+        return self.weight, self.F, self.Y, self.FF, self.FY, self.YY
 
     @property
     def mean(self) -> Array:
@@ -82,7 +76,7 @@ def moments_of(
     Y: Array,
     *,
     weights: Array | None = None,
-    budget: Budget | None = None,
+    budget: Budget = DEFAULT_BUDGET,
 ) -> Moments:
     """Return the moments of all rows in one pass, in float64; Y is (n, t), `weights` (n,)."""
     # FF and FY are all that is large
@@ -175,9 +169,10 @@ class LinearModel(LinearPredictor):
 
         # w = (FᵀF + γI)⁻¹ b with b = Fᵀ(y − μ)
         root = _inverse_root(moments.FF, gamma)
-        sums = moments.F[:, None] * mean[None, :]
-        b = moments.FY - sums
-        w = root @ (root.T @ b)
+        F_mean = moments.F[:, None] * mean[None, :]
+        b = moments.FY - F_mean
+        projected = root.T @ b
+        w = root @ projected
 
         # sums of squares: of y about its mean, and of what the model leaves of them
         total = moments.YY - moments.weight * mean**2
@@ -215,8 +210,11 @@ class LinearModel(LinearPredictor):
         xp = namespace(F)
         projected = F @ self.root
         known = xp.sum(projected**2, axis=1)
+
+        # h / (1 − h) for a row of leverage h, by the formula of Sherman and Morrison
         if seen:
-            known = known / xp.clip(1 - known, min=NOISELESS)
+            others = xp.clip(1 - known, min=NOISELESS)
+            known = known / others
 
         # k(x, x) − ‖f‖²
         prior = _height(self.features)

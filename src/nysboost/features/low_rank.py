@@ -63,8 +63,10 @@ class LowRankMatrix(LinearOperator):
         right = positions(cols, n)
 
         # F[rows] S F[cols]ᵀ
-        weighted = self._factor.at(left) * self._weights_like
-        low_rank = weighted @ self._factor.at(right).T
+        F = self._factor.at(left)
+        H = self._factor.at(right)
+        weighted = F * self._weights_like
+        low_rank = weighted @ H.T
         if self.shift == 0:
             return low_rank
 
@@ -120,8 +122,6 @@ class LowRankMatrix(LinearOperator):
         inner = self._factor.inner(V)
         weighted = self._weights_like[:, None] * inner
         low_rank = gather(self._factor.times(weighted), V)
-        if self.shift == 0:
-            return low_rank
         return low_rank + self.shift * V
 
     def _adjoint(self) -> LowRankMatrix:
@@ -241,10 +241,12 @@ class LowRankMatrix(LinearOperator):
 
         The residual is F (y − S Fᵀ x): each step of refinement is one pass over the rows.
         """
+        # F S Fᵀ has the eigenvectors F T, with the eigenvalues Λ
         eigenvalues, T = self._spectrum
         S = self._factor.weights[:, None]
         R = self._triangle
-        gain = eigenvalues / (eigenvalues + alpha)
+        gains = eigenvalues / (eigenvalues + alpha)
+        gain = gains[:, None]
 
         # y = 0 gives x = b / α, and with it ‖b‖
         shape = (len(S), b.shape[1])
@@ -254,19 +256,20 @@ class LowRankMatrix(LinearOperator):
         if not np.isfinite(norm):
             raise ValueError("b contains NaN or infinity: remove such values.")
 
-        # the first y is that of the eigendecomposition
-        projected = T.T @ (alpha * inner)
-        y = T @ (gain[:, None] * projected)
+        # the first y is T Λ (Λ + α)⁻¹ Tᵀ Fᵀ b; for y = 0, Fᵀ x is Fᵀ b / α
+        inner_b = alpha * inner
+        projected = T.T @ inner_b
+        y = T @ (gain * projected)
         reached = np.inf
         for _ in range(1 + REFINEMENTS):
-            # F (y − S Fᵀ x), whose norm is that of R (y − S Fᵀ x) with F = Q R
+            # at the solution, y = S Fᵀ x; with F = Q R, ‖F (y − S Fᵀ x)‖ = ‖R (y − S Fᵀ x)‖
             inner, _ = self._inner(y, alpha, b)
-            target = S * inner  # y itself, at the solution
+            target = S * inner
             missing = R @ (y - target)
             norm_of_missing = float(np.linalg.norm(missing))
             residual = norm_of_missing / (norm or 1.0)
             if not residual < reached:
-                break
+                break  # the y before is the best
 
             # a step that does not halve the residual is the last
             is_slow = residual >= reached / 2
@@ -274,8 +277,11 @@ class LowRankMatrix(LinearOperator):
             reached = residual
             if is_slow or residual <= self.gram.eps:
                 break
-            projected = T.T @ (R.T @ missing)
-            y = target + T @ (gain[:, None] * projected)
+
+            # the residual r = F (y − S Fᵀ x) is the next right-hand side, with Fᵀ r = Rᵀ missing
+            inner_r = R.T @ missing
+            projected = T.T @ inner_r
+            y = target + T @ (gain * projected)
         return best, reached
 
     def _inner(self, y: Floats, alpha: float, b: Array) -> tuple[Floats, Floats]:

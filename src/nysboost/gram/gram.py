@@ -38,16 +38,15 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.checks import Budget, Given, positions
+from nysboost.numerics.checks import DEFAULT_BUDGET, Budget, Given, positions
 from nysboost.numerics.linalg import max_abs, symmetric
 from nysboost.numerics.tolerances import ALIKE, EPS, INDEFINITE
 from nysboost.rows.driver import BlockTask, scan_size
 from nysboost.rows.recognise import scan_rows
-from nysboost.rows.rows import ArrayRows, Rows
+from nysboost.rows.rows import ArrayRows, DroppedRows, Rows
 from nysboost.rows.sizes import PROBE_ROWS, TILE_COLS, TILE_ROWS
-from nysboost.rows.views import DroppedRows
 
-SQUARABLE = 1e140  # values below it and above its inverse can be squared and summed in float64
+IN_RANGE = 1e140  # values from its inverse to it can be squared and summed in float64
 
 COMPARED_ROWS = 32
 """Number of rows whose kernel values are compared in float32 and float64."""
@@ -75,26 +74,8 @@ class EntryCounter:
         with self._lock:
             self.count += int(n_rows) * int(n_columns)
 
-    def counted(self, evaluate: Evaluator) -> Evaluator:
-        """Return an evaluator that counts its values."""
-        return CountedEvaluator(evaluate, self)
-
     def __reduce__(self) -> tuple[type[EntryCounter], tuple[int]]:
         return EntryCounter, (self.count,)
-
-
-@dataclass(frozen=True, eq=False)
-class CountedEvaluator(Evaluator):
-    """An evaluator that adds the number of its values to a counter."""
-
-    evaluate: Evaluator
-    counter: EntryCounter
-
-    def __call__(self, X: Array, out: Array | None = None) -> Array:
-        """Return k(X, Z), shape (n, m)."""
-        values = self.evaluate(X, out)
-        self.counter.add(*values.shape)
-        return values
 
 
 # Landmarks
@@ -145,19 +126,15 @@ class Landmarks:
 
     def take(self, places: Indices) -> Landmarks:
         """Return some of the landmarks by position."""
-        indices = None
-        if self.indices is not None:
-            indices = self.indices[places]
-
-        points = None
-        if self.points is not None:
-            points = take(self.points, places)
+        indices, points = self.indices, self.points
+        if indices is not None:
+            indices = indices[places]
+        if points is not None:
+            points = take(points, places)
         return Landmarks(indices, points)
 
     def __repr__(self) -> str:
-        kind = "columns"
-        if self.indices is None:
-            kind = "points"
+        kind = "points" if self.indices is None else "columns"
         return f"Landmarks({len(self)} {kind})"
 
 
@@ -166,18 +143,14 @@ def pool(parts: Sequence[Landmarks]) -> Landmarks:
     if len(parts) == 1:
         return parts[0]
 
-    # indices, if all landmarks are columns
+    # indices, if all landmarks are columns, and points, if the matrix is not precomputed
     indices = [part.indices for part in parts if part.indices is not None]
-    pooled_indices = None
-    if len(indices) == len(parts):
-        pooled_indices = np.concatenate(indices)
-
-    # points, if they are not columns of a precomputed matrix
     points = [part.points for part in parts if part.points is not None]
-    pooled_points = None
-    if points:
-        pooled_points = stack_tables(points)
-    return Landmarks(pooled_indices, pooled_points)
+    are_columns = len(indices) == len(parts)
+    return Landmarks(
+        indices=np.concatenate(indices) if are_columns else None,
+        points=stack_tables(points) if points else None,
+    )
 
 
 # The matrix
@@ -187,7 +160,7 @@ class Gram(ABC):
     """A symmetric positive semidefinite n×n matrix, evaluated by blocks.
 
     Blocks of G are k(X[rows], Z) for landmarks Z, which may be columns of G or other points. All
-    values are computed through `against`, which counts them.
+    values are computed by `evaluate`, which counts them.
 
     Attributes
     ----------
@@ -209,14 +182,14 @@ class Gram(ABC):
         self,
         rows: Rows,
         kernel: Kernel,
-        budget: Budget | None = None,
+        budget: Budget = DEFAULT_BUDGET,
         counter: EntryCounter | None = None,
     ) -> None:
         self.rows = rows
         self.kernel = kernel
         self.n = rows.n
         self.dtype = np.dtype(dtype_name(rows.template))
-        self.budget = budget or Budget()
+        self.budget = budget
         self.counter = counter or EntryCounter()
 
     def __repr__(self) -> str:
@@ -270,14 +243,12 @@ class Gram(ABC):
 
     # Values
 
-    def against(self, landmarks: Landmarks, template: Array) -> Evaluator:
-        """Return x ↦ k(x, Z) for rows like `template`, prepared for Z and counted."""
-        evaluator = landmarks.evaluator(self.kernel, template)
-        return self.counter.counted(evaluator)
-
     def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
         """Return k(X, Z) for any rows X, shape (len(X), m)."""
-        return self.against(landmarks, X)(X)
+        evaluator = landmarks.evaluator(self.kernel, X)
+        values = evaluator(X)
+        self.counter.add(*values.shape)
+        return values
 
     def cross(self, rows: Selection, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
@@ -329,14 +300,9 @@ class Gram(ABC):
 
     def tile_width(self, K: int) -> int:
         """Return the width of a tile that fits in memory, with its rows, columns and K features."""
-        # values and their differences
-        of_values = 4 * TILE_ROWS
-
-        # rows and features of both sides
-        d = self.rows.n_features
-        of_rows = 3 * (d + K)
-
-        column_bytes = 8 * (of_values + of_rows)
+        # values and their differences, and rows and features of both sides
+        numbers_of_column = 4 * TILE_ROWS + 3 * (self.rows.n_features + K)
+        column_bytes = 8 * numbers_of_column
         fitting = self.budget.bytes // column_bytes
         return max(1, min(TILE_COLS, fitting))
 
@@ -359,19 +325,16 @@ class KernelGram(Gram):
     def diag(self, rows: Selection | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""
         if rows is not None:
-            X = self.rows.take(rows)
-            return self.kernel.diag(X)
+            return self.kernel.diag(self.rows.take(rows))
 
         # all of them in one pass
-        size = scan_size(self.rows)
-        task = BlockTask("diagonal", _diagonal, self.kernel, size)
+        task = BlockTask("diagonal", _diagonal, self.kernel, scan_size(self.rows))
         column = gather(self.rows.map(task, 1))
         return column[:, 0]
 
     def restrict(self, indices: Indices) -> KernelGram:
         """Return the Gram matrix of the rows at `indices`, which are read once."""
-        X = self.rows.take(indices)
-        return self.with_rows(ArrayRows(X))
+        return self.with_rows(ArrayRows(self.rows.take(indices)))
 
     def in_float32(self) -> KernelGram:
         """Return G in float32 if its values change only by rounding, else G.
@@ -383,11 +346,9 @@ class KernelGram(Gram):
         if is_sparse(X) or self.eps > EPS:
             return self
 
-        step = max(1, self.n // COMPARED_ROWS)
-        spread = np.arange(0, self.n, step)
-
-        # their values in both precisions
+        # the values of some rows in both precisions
         xp = namespace(X)
+        spread = spaced_indices(self.n, COMPARED_ROWS)
         with np.errstate(all="ignore"):
             coarse_rows = ArrayRows(xp.astype(X, xp.float32))
             in_float32 = self.with_rows(coarse_rows)
@@ -424,9 +385,10 @@ class Sample:
     def of(cls, gram: Gram, indices: Indices) -> Sample:
         """Take these distinct rows. If all rows are in memory, they are not copied."""
         indices = np.unique(indices)
-        if len(indices) == gram.n and gram.rows.in_memory:
-            return cls(indices, gram, gram.kernel)
-        return cls(indices, gram.restrict(indices), gram.kernel)
+        part = gram
+        if len(indices) < gram.n or not gram.rows.in_memory:
+            part = gram.restrict(indices)
+        return cls(indices, part, gram.kernel)
 
     def positions(self, indices: Indices) -> Indices:
         """Return the positions of rows of the data in the sample."""
@@ -443,16 +405,14 @@ class Sample:
     @cached_property
     def single(self) -> Array:
         """The matrix in float32, if it is in range: values and products take half the time."""
-        is_evaluated = "matrix" in self.__dict__
-        if is_evaluated:
+        if "matrix" in self.__dict__:  # it has been evaluated
             G = self.matrix
         else:
             G = self.gram.in_float32().whole()
 
         # far from float32's smallest and largest numbers products neither vanish nor overflow
         xp = namespace(G)
-        diagonal = xp.linalg.diagonal(G)
-        largest = float(xp.max(diagonal))
+        largest = float(xp.max(xp.linalg.diagonal(G)))
         if 1e-20 < largest < 1e20:
             return xp.astype(G, xp.float32, copy=False)
         return self.matrix
@@ -461,20 +421,13 @@ class Sample:
         """Convert landmarks of the whole matrix to landmarks of the sample with their rows."""
         if landmarks.indices is None:
             return landmarks
-        places = self.positions(landmarks.indices)
-        return replace(landmarks, indices=places)
+        return replace(landmarks, indices=self.positions(landmarks.indices))
 
     def lift_to_rows(self, landmarks: Landmarks) -> Landmarks:
         """Convert landmarks of the sample to landmarks of the whole matrix."""
         if landmarks.indices is None:
             return landmarks  # points are the same everywhere
-
-        # of the first rows, positions in the sample are those in the whole
-        are_first_rows = len(self) == self.indices[-1] + 1
-        if are_first_rows:
-            return landmarks
-        row_numbers = self.indices[landmarks.indices]
-        return replace(landmarks, indices=row_numbers)
+        return replace(landmarks, indices=self.indices[landmarks.indices])
 
 
 def take_sample(gram: Gram, size: int, rng: np.random.Generator) -> Sample:
@@ -492,7 +445,7 @@ def make_gram(
     X: Given,
     kernel: str | Kernel | Callable[..., Array] = "rbf",
     *,
-    budget: Budget | None = None,
+    budget: Budget = DEFAULT_BUDGET,
     corrupted: bool = False,
     **params: object,
 ) -> Gram:
@@ -507,8 +460,7 @@ def make_gram(
 
     # some of the kernel's parameters are read off the rows
     rows = scan_rows(X)
-    made = make_kernel(kernel, **params)
-    resolved = made.resolve(rows)
+    resolved = make_kernel(kernel, **params).resolve(rows)
     return probe(KernelGram(rows, resolved, budget))
 
 
@@ -573,7 +525,7 @@ def probe(gram: Gram) -> Gram:
 
     # zero on a few rows: zero on all of them, if the diagonal is
     largest = max_abs(W)
-    if largest != 0 and not 1 / SQUARABLE < largest < SQUARABLE:
+    if largest != 0 and not 1 / IN_RANGE < largest < IN_RANGE:
         raise ValueError(
             f"The kernel has values of {largest:.3g}, whose squares are outside the range of "
             "floating point: scale the data so that the values are nearer to 1."
@@ -585,9 +537,8 @@ def probe(gram: Gram) -> Gram:
 
 def refuse_indefinite(eigenvalues: Array) -> None:
     """Raise if a principal submatrix shows that G is not positive semidefinite."""
-    ends = float(eigenvalues[0]), float(eigenvalues[-1])
+    ends = [float(eigenvalues[0]), float(eigenvalues[-1])]
     smallest, largest = sorted(ends)
-
     if smallest < -INDEFINITE * max(largest, 0.0):
         raise ValueError(
             "The kernel is not positive semidefinite: a principal submatrix has eigenvalues from "

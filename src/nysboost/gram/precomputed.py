@@ -8,7 +8,6 @@ import numpy as np
 
 from nysboost.gram.gram import EntryCounter, Gram, Landmarks, probe
 from nysboost.kernels import Columns
-from nysboost.numerics import arrays
 from nysboost.numerics.arrays import (
     Array,
     Indices,
@@ -21,7 +20,7 @@ from nysboost.numerics.arrays import (
     row_blocks,
     take,
 )
-from nysboost.numerics.checks import Budget, Given
+from nysboost.numerics.checks import DEFAULT_BUDGET, Budget, Given
 from nysboost.numerics.linalg import max_abs
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE
 from nysboost.rows.recognise import scan_rows
@@ -39,7 +38,7 @@ class PrecomputedGram(Gram):
     def __init__(
         self,
         rows: Rows,
-        budget: Budget | None = None,
+        budget: Budget = DEFAULT_BUDGET,
         counter: EntryCounter | None = None,
     ) -> None:
         kernel = Columns(rows.n)
@@ -56,24 +55,19 @@ class PrecomputedGram(Gram):
     def take(self, rows: Selection, landmarks: Landmarks) -> Array:
         """Return G[rows, J] without reading other columns, or whole rows if J has n columns."""
         everything = np.arange(self.n)
-        columns = everything
-        if len(landmarks) != self.n:
-            columns = landmarks.columns
+        columns = everything if len(landmarks) == self.n else landmarks.columns
         return self._entries(everything[rows], columns)
 
     def diag(self, rows: Selection | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
-        chosen = np.arange(self.n)
-        if rows is not None:
-            chosen = chosen[rows]
-
-        entries = take(diagonal(self._matrix), chosen)
-        return as_float(entries)
+        entries = as_float(diagonal(self._matrix))
+        if rows is None:
+            return entries
+        return take(entries, np.arange(self.n)[rows])
 
     def restrict(self, indices: Indices) -> PrecomputedGram:
         """Return G[S, S], copied into memory: s² values for any n."""
-        block = self._entries(indices, indices)
-        return self.with_rows(ArrayRows(block))
+        return self.with_rows(ArrayRows(self._entries(indices, indices)))
 
     @property
     def _matrix(self) -> Array:
@@ -87,9 +81,7 @@ class PrecomputedGram(Gram):
         G = self._matrix
         if isinstance(G, np.ndarray):
             return as_float(G[np.ix_(rows, columns)])
-
-        of_rows = take(G, rows)
-        entries = take(of_rows, columns, axis=1)
+        entries = take(take(G, rows), columns, axis=1)
         return as_float(dense(entries))
 
 
@@ -98,7 +90,7 @@ class PrecomputedGram(Gram):
 
 def make_precomputed(
     G: Given,
-    budget: Budget | None,
+    budget: Budget,
     params: Mapping[str, object],
     *,
     corrupted: bool,
@@ -165,10 +157,10 @@ def _check_diagonal(G: Array, largest: float) -> None:
 
     A positive semidefinite matrix has neither.
     """
-    diagonal = arrays.diagonal(G)
-    xp = namespace(diagonal)
-    lowest = float(xp.min(diagonal))
-    highest = float(xp.max(diagonal))
+    entries = diagonal(G)
+    xp = namespace(entries)
+    lowest = float(xp.min(entries))
+    highest = float(xp.max(entries))
 
     is_negative = lowest < -INDEFINITE * largest
     is_exceeded = largest > (1 + INDEFINITE) * highest

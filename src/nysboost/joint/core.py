@@ -20,6 +20,7 @@ from nysboost.joint.joint_constants import ANCHOR, ERROR_ROWS, ROWS_PER_LANDMARK
 from nysboost.numerics.arrays import (
     Array,
     Indices,
+    Selection,
     diagonal,
     floats_on_host,
     in_float64,
@@ -61,6 +62,11 @@ class OptimalCore:
     def projection(self) -> Array:
         """P of shape (c, r) with M = P Pᵀ."""
         return self.T @ _square_root(self.H)
+
+    def learner(self, sample: Sample, landmarks: Landmarks) -> FeatureMap:
+        """Return C M Cᵀ on the landmarks of this core."""
+        projection = like(self.projection, sample.gram.rows.template)
+        return FeatureMap(sample.gram.kernel, landmarks, projection)
 
     def restrict(self, kept: Indices) -> OptimalCore:
         """Return the core of some of the landmarks, without another product with G."""
@@ -202,19 +208,16 @@ def project_sample(
     """
     gram = sample.gram
     G = matrix_of(sample, single)
-    if rows is None or len(rows) == len(sample):
-        everything = slice(None)
-        A = gram.cross(everything, landmarks)
-    else:
-        A = gram.cross(rows, landmarks)
-        G = take(G, rows)
-        G = take(G, rows, axis=1)
+    seen: Selection = slice(None)
+    if rows is not None and len(rows) < len(sample):
+        seen = rows
+        G = take(take(G, rows), rows, axis=1)
 
     W = None
     if landmarks.indices is None:
         W = gram.within(landmarks)
-    times_gram = partial(times, G)
-    return optimal_core(A, times_gram, W)
+    A = gram.cross(seen, landmarks)
+    return optimal_core(A, partial(times, G), W)
 
 
 # Approximations on a sample, and their errors
@@ -222,8 +225,7 @@ def project_sample(
 
 def fit_core(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) -> FeatureMap:
     """Return K̂ = C M Cᵀ with the core M that is optimal on the sample, or on `rows` of it."""
-    core = project_sample(sample, landmarks, rows)
-    return _make_learner(sample, landmarks, core)
+    return project_sample(sample, landmarks, rows).learner(sample, landmarks)
 
 
 def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: Generator) -> FeatureMap:
@@ -257,17 +259,9 @@ def fit_landmarks(
     """Return the joint approximation on landmarks, and its error on the sample."""
     if core is None:
         core = project_sample(sample, landmarks, single=single)
-    learner = _make_learner(sample, landmarks, core)
-
     G = matrix_of(sample, single)
     error = core.relative_error(G, single=single)
-    return Fit(learner, error)
-
-
-def _make_learner(sample: Sample, landmarks: Landmarks, core: OptimalCore) -> FeatureMap:
-    gram = sample.gram
-    projection = like(core.projection, gram.rows.template)
-    return FeatureMap(gram.kernel, landmarks, projection)
+    return Fit(core.learner(sample, landmarks), error)
 
 
 def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
@@ -285,17 +279,13 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
     gram = sample.gram
     fitted = [fit.learner for fit in fits]
     plain = [fit_scaled(gram, learner.landmarks) for learner in fitted]
-    learners = plain + fitted
 
-    errors = []
-    for learner in learners:
-        rounded = learner.round_to(gram.eps)
-        F = features_of(gram, rounded)
-        error = sampled_error(sample.matrix, F)
+    def error(learner: FeatureMap) -> float:
+        F = features_of(gram, learner.round_to(gram.eps))
         rounding = ROUNDING * max(1, learner.rank) * gram.eps
-        errors.append(max(rounding, error))
-    best_of_all = int(np.argmin(errors))
-    return learners[best_of_all]
+        return max(rounding, sampled_error(sample.matrix, F))
+
+    return min(plain + fitted, key=error)
 
 
 def fit_scaled(gram: Gram, landmarks: Landmarks) -> FeatureMap:
@@ -304,8 +294,7 @@ def fit_scaled(gram: Gram, landmarks: Landmarks) -> FeatureMap:
     On centroids of protein, polynomial kernel, c = 240, the error is 3.3e-12, and 5.5e-7 without
     scaling.
     """
-    W = gram.within(landmarks)
-    sizes = floats_on_host(diagonal(W))
+    sizes = floats_on_host(diagonal(gram.within(landmarks)))
     D = 1 / positive_or_one(sizes)
     return fit_learner(gram, landmarks, len(landmarks), D)
 

@@ -17,11 +17,9 @@ from nysboost.joint.rule import JointCore
 from nysboost.kernels.distances import squared_norms
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, row_blocks, to_host
-from nysboost.numerics.checks import Budget
 from nysboost.numerics.kmeans import FEW_ITER, clusters
-from nysboost.numerics.threads import threads_of_samples, usable_threads
+from nysboost.numerics.threads import threads_of_samples
 from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE
-from nysboost.rows.driver import in_order
 from nysboost.settings import DEFAULT_LEARNERS, Settings
 
 
@@ -77,7 +75,8 @@ def _start(gram: Gram, c: int, row_cap: int, rng: Generator) -> Landmarks:
         n_tune=1,
         row_cap=row_cap,
     )
-    run = boost(gram, settings, JointCore(), kmeans_columns, rng)
+    rule = JointCore()
+    run = boost(gram, settings, rule, kmeans_columns, rule, rng)
     pooled = pool([learner.landmarks for learner in run.learners])
     return pooled.take(np.arange(c))
 
@@ -93,29 +92,22 @@ def _add_missed_rows(gram: Gram, start: Landmarks, sample: Sample) -> Sample:
     rows = np.append(sample.indices, missed)
     X = _movable_points(gram)
     if X is not None:
-        distances = _distances_from_mean(X, gram.budget)
+        distances = _distances_from_mean(X)
         order = np.argsort(-distances, kind="stable")
         count = len(sample) // FAR
         rows = np.append(rows, order[:count])
     return Sample.of(gram, rows)
 
 
-def _distances_from_mean(X: Array, budget: Budget) -> Floats:
+def _distances_from_mean(X: Array) -> Floats:
     """Return ‖x − x̄‖² of each row, block by block."""
     mean = arrays.namespace(X).mean(X, axis=0)
-
-    def distances(block: slice) -> Floats:
-        centred = X[block, :] - mean
-        return to_host(squared_norms(centred))
-
-    # other libraries have threads of their own
     n, d = X.shape
-    blocks = row_blocks(n, 8 * d, block_bytes(X))
-    threads = 1
-    if arrays.is_numpy(X):
-        threads = usable_threads(budget)
-    parts = list(in_order(distances, blocks, threads))
-    return np.concatenate(parts)
+    distances = []
+    for block in row_blocks(n, 8 * d, block_bytes(X)):
+        centred = X[block, :] - mean
+        distances.append(to_host(squared_norms(centred)))
+    return np.concatenate(distances)
 
 
 def _improve(sample: Sample, start: Landmarks) -> FeatureMap:

@@ -34,7 +34,8 @@ class SklearnKernel(Kernel):
         except ValueError as error:
             msg = f"The kernel {self.metric!r} of scikit-learn refuses these points: {error}"
             raise ValueError(msg) from error
-        return finite(self, values.astype(X.dtype, copy=False))
+        in_dtype = values.astype(X.dtype, copy=False)
+        return finite(self, in_dtype)
 
 
 @dataclass(frozen=True)
@@ -120,4 +121,5 @@ class PickColumns(Evaluator):
         m = len(self.columns)
         if width == m != self.n:
             return dense(X)
-        return dense(take(X, self.columns, axis=1))
+        columns = take(X, self.columns, axis=1)
+        return dense(columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +15,8 @@ from nysboost.rows.sizes import MEDIAN_ROWS
 
 def spread_rows(rows: Rows) -> Array:
     """Return a few evenly spaced rows that represent all."""
-    return rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
+    spread = spaced_indices(rows.n, MEDIAN_ROWS)
+    return rows.take(spread)
 
 
 def median_distance(points: Array, distances: Callable[[Array, Array], Array]) -> float:
@@ -34,24 +34,17 @@ def median_distance(points: Array, distances: Callable[[Array, Array], Array]) -
     return unit * float(np.median(pairs))
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """A unit and a shift, in which sums of squares neither overflow nor cancel."""
-
-    unit: float
-    shift: float
-
-
 def standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
-    # about the mean of one row, in units of the largest entry of a few
+    # about the mean of one row, in units of the largest entry of a few, sums of squares neither
+    # cancel nor overflow
     sample = spread_rows(rows)
     unit = unit_of(sample)
     first_row = floats_on_host(dense(sample[:1]))
-    shift = float(first_row.mean()) / unit
-    scale = _Scale(unit, shift)
+    shift = float(first_row.mean())
 
     # the sums of entries and of their squares, in one pass
+    scale = (unit, shift / unit)
     task = BlockTask("moments", _moments, scale, scan_size(rows))
     sums = rows.fold(task, np.add)
     n_entries = rows.n * rows.n_features
@@ -60,9 +53,11 @@ def standard_deviation(rows: Rows) -> float:
     return unit * float(np.sqrt(variance))
 
 
-def _moments(scale: _Scale, block: Array) -> Floats:
-    """Return the sums of the scaled entries of a block, and of their squares."""
-    scaled = floats_on_host(dense(block)) / scale.unit
-    entries = scaled - scale.shift
+def _moments(scale: tuple[float, float], block: Array) -> Floats:
+    """Return the sums of x / unit − shift over the entries of a block, and of its square."""
+    unit, shift = scale
+    values = floats_on_host(dense(block))
+    entries = values / unit - shift
     squares = entries * entries
-    return np.array([entries.sum(), squares.sum()])
+    sums = [entries.sum(), squares.sum()]
+    return np.array(sums)

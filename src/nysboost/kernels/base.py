@@ -147,14 +147,15 @@ class Kernel:
 
         Estimators accept them as ``kernel__sigma``; a kernel object never changes.
         """
-        return {name: getattr(self, name) for name in self.parameter_names()}
+        names = self.parameter_names()
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def parameter_names(cls) -> tuple[str, ...]:
         """Return the names of the parameters: the fields of a dataclass."""
         return getattr(cls, "__match_args__", ())
 
-    def _with(self, **changes: Parameter) -> Self:
+    def with_parameters(self, **changes: Parameter) -> Self:
         """Return the kernel with other values of some of its parameters."""
         parameters = self.get_params() | changes
         return type(self)(**parameters)
@@ -236,7 +237,7 @@ class Mapped(Kernel, ABC):
 
     def with_metric(self, metric: Metric | None) -> Self:
         """Return the kernel with another metric."""
-        return self._with(metric=metric)
+        return self.with_parameters(metric=metric)
 
     def mapping(self, template: Array) -> Callable[[Array], Array]:
         """Return X ↦ XA for points in the form of `template`."""
@@ -253,7 +254,8 @@ class Mapped(Kernel, ABC):
 
     def diag(self, X: Array) -> Array:
         """Return ones, shape (n,)."""
-        return like(np.ones(X.shape[0]), X)
+        ones = np.ones(X.shape[0])
+        return like(ones, X)
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
@@ -262,9 +264,9 @@ class Mapped(Kernel, ABC):
 
         # the chain rule: by the mapped points, and then by the map
         point_map = self.metric.mapping(X)
-        XA = point_map(X)
-        ZA = point_map(Z)
-        of_mapped = self._pullback(XA, ZA, K, A)
+        mapped_X = point_map(X)
+        mapped_Z = point_map(Z)
+        of_mapped = self._pullback(mapped_X, mapped_Z, K, A)
         return self.metric.pull_back(of_mapped, Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
@@ -279,7 +281,8 @@ class Mapped(Kernel, ABC):
         d = normals.shape[1]
         q = self.metric.width(d)
         of_mapped = self._frequencies(normals[:, :q], uniforms)
-        return np.asarray(self.metric.pull_back(of_mapped, normals))
+        frequencies = self.metric.pull_back(of_mapped, normals)
+        return np.asarray(frequencies)
 
     def _against_mapped(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y) for mapped points. A kernel that prepares something overrides it."""

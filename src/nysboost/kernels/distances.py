@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import diags_array
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
@@ -36,8 +36,8 @@ from nysboost.numerics.arrays import (
     namespace,
     product_into,
     row_blocks,
+    take,
 )
-from nysboost.numerics.linalg import positive_or_one
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -66,17 +66,22 @@ def squared_norms(X: Array) -> Array:
         norms: Array = row_norms(X, squared=True)
         return norms
     if isinstance(X, np.ndarray):
-        return np.asarray(np.einsum("ij,ij->i", X, X))  # no temporary as large as X
-    return namespace(X).sum(X * X, axis=1)
+        sums = np.einsum("ij,ij->i", X, X)  # no temporary as large as X
+        return np.asarray(sums)
+    squares = X * X
+    return namespace(X).sum(squares, axis=1)
 
 
-def minus_squared_distances(Y: Array, gamma: float) -> Evaluator:
+def minus_squared_distances(Y: Array, gamma: float, *, exact: bool = False) -> Evaluator:
     """Return x ↦ −γ‖x−y‖² for all rows y of Y, shape (m, d), with what depends on Y prepared once.
 
-    Rows that are too far from the origin for their precision are computed again in float64.
+    Rows that are too far from the origin for their precision are computed again in float64. If
+    `exact`, all are, so that also small distances have all digits.
     """
-    if is_sparse(Y):
-        return SparseExponents(Y, gamma)
+    if exact or is_sparse(Y):
+        points = in_float64(Y)
+        to_points = SquaredDistances.to(points)
+        return ExactExponents(to_points, gamma)
     return Exponents.of(Y, gamma)
 
 
@@ -102,10 +107,15 @@ class Exponents(Evaluator):
 
         with np.errstate(over="ignore", invalid="ignore"):
             centre = xp.mean(Y, axis=0)
-            B = (Y - centre) * scale
-            half = squared_norms(B)[:, None] / 2
+            centred = Y - centre
+            B = centred * scale
+
+            # [y, −1, −½‖y‖²]
+            half_norms = squared_norms(B) / 2
+            half = half_norms[:, None]
             minus_ones = -xp.ones_like(half)
-            right = xp.concat([B, minus_ones, -half], axis=1)
+            columns = [B, minus_ones, -half]
+            right = xp.concat(columns, axis=1)
         return cls(Y, gamma, centre, scale, right.T)
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:
@@ -113,11 +123,14 @@ class Exponents(Evaluator):
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are far out
             A: Array = X - self.centre
             A *= self.scale
-            half = squared_norms(A)[:, None] / 2
+            half_norms = squared_norms(A) / 2
+            half = half_norms[:, None]
 
+            # ⟨[x, ½‖x‖², 1], [y, −1, −½‖y‖²]⟩
             xp = namespace(A)
             ones = xp.ones_like(half)
-            left = xp.concat([A, half, ones], axis=1)
+            columns = [A, half, ones]
+            left = xp.concat(columns, axis=1)
             exponents = product_into(left, self.right, out)
 
             # Few points coincide but for rounding. In a cache, to look for them is much faster
@@ -128,7 +141,7 @@ class Exponents(Evaluator):
 
             # not(… ≤ …), so that an overflow to inf or NaN also counts as far out
             limit = EXPONENT_LIMIT[dtype_name(X)]
-            far = ~(half[:, 0] <= limit)
+            far = ~(half_norms <= limit)
             if bool(xp.any(far)):
                 self._correct_far_rows(exponents, X, far)
         return exponents
@@ -142,30 +155,32 @@ class Exponents(Evaluator):
             far_here = far[part]
             if not bool(xp.any(far_here)):
                 continue
-            rows = X[part, :][far_here]
-            exact = squared_distances(rows, self.Y) * -self.gamma
-            exponents[part, :][far_here] = in_dtype_of(exact, X)
+            here = X[part, :]
+            far_rows = here[far_here]
+            corrected = squared_distances(far_rows, self.Y)
+            corrected *= -self.gamma
+            exponents[part, :][far_here] = in_dtype_of(corrected, X)
 
 
 @dataclass(frozen=True, eq=False)
-class SparseExponents(Evaluator):
-    """x ↦ −γ‖x−y‖² for CSR points, by way of float64."""
+class ExactExponents(Evaluator):
+    """x ↦ −γ‖x−y‖² by way of float64."""
 
-    Y: Array
+    to_points: SquaredDistances
     gamma: float
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
         """Return −γ‖x−y‖², shape (n, m)."""
-        exponents = squared_distances(X, self.Y) * -self.gamma
-        return exponents.astype(X.dtype, copy=False)
+        exponents = self.to_points(in_float64(X))
+        exponents *= -self.gamma
+        return in_dtype_of(exponents, X)
 
 
 def squared_distances(X: Array, Y: Array) -> Array:
     """Return ‖x−y‖² for all pairs of X (n, d) and Y (m, d), in float64, to full accuracy."""
     X = in_float64(X)
-    Y = convert_like(X, Y)
-    distances = SquaredDistances.to(Y)
-    return distances(X)
+    to_points = SquaredDistances.to(convert_like(X, Y))
+    return to_points(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +216,8 @@ class SquaredDistances(Evaluator):
                 A = X - self.centre
 
             # ‖x‖² + ‖y‖² − 2⟨x, y⟩
-            scale = squared_norms(A)[:, None] + self.norms
+            norms = squared_norms(A)
+            scale = norms[:, None] + self.norms
             squared = scale - 2 * inner_products(A, self.centred)
 
             close = ~(squared >= CLOSE * scale)  # NaN, from ∞ − ∞, is not ≥ anything
@@ -212,24 +228,17 @@ class SquaredDistances(Evaluator):
         """Recompute distances that have cancelled, as sums of squared differences."""
         xp = namespace(squared)
         rows, columns = xp.nonzero(close)
+        n_pairs = rows.shape[0]
 
         exact = []
-        n_pairs = rows.shape[0]
         for part in row_blocks(n_pairs, 1, 4096):
-            x = _take_rows(X, rows[part])
-            y = _take_rows(self.Y, columns[part])
-            exact.append(squared_norms(x - y))
+            x = take(X, rows[part])
+            y = take(self.Y, columns[part])
+            norms = squared_norms(x - y)
+            exact.append(norms)
 
         if exact:
             squared[close] = xp.concat(exact)
-
-
-def _take_rows(X: Array, rows: Array) -> Array:
-    """Return the rows of a table at indices that are on its device."""
-    if is_sparse(X):
-        taken: Array = X[rows]
-        return taken
-    return namespace(X).take(X, rows, axis=0)
 
 
 def cityblock_distances(X: Array, Y: Array) -> Array:
@@ -246,8 +255,7 @@ def cityblock_distances(X: Array, Y: Array) -> Array:
     else:
         return _sum_over_features(X, Y, namespace(X).abs)
 
-    in_dtype: Array = distances.astype(X.dtype, copy=False)
-    return in_dtype
+    return in_dtype_of(distances, X)
 
 
 @cache
@@ -272,7 +280,8 @@ class GaussianTerm:
 
     def __call__(self, gap: Array) -> Array:
         """Return the terms, in the shape of the differences."""
-        return namespace(gap).exp(-self.gamma * gap * gap)
+        exponents = -self.gamma * gap * gap
+        return namespace(gap).exp(exponents)
 
     def slope(self, gap: Array) -> Array:
         """Return their derivative with respect to the second coordinate, 2γt exp(−γt²)."""
@@ -284,25 +293,26 @@ def directions(X: Array) -> Array:
     X = as_float(X)
     if is_sparse(X):
         row_maxima = abs(X).max(axis=1)
-        largest = row_maxima.toarray().ravel()
-        scaled = diags(1 / positive_or_one(largest)) @ X
-        norms = np.sqrt(squared_norms(scaled))
-        unit = diags(1 / positive_or_one(norms)) @ scaled
-        sparse: Array = csr_matrix(unit, dtype=scaled.dtype)
-        return sparse
+        largest = dense(row_maxima).ravel()
+    else:
+        xp = namespace(X)
+        sizes = xp.abs(X)
+        largest = xp.max(sizes, axis=1)
 
-    xp = namespace(X)
-    largest = xp.max(xp.abs(X), axis=1)  # first, so that squares are in range
+    # by the largest entry first, so that squares are in range
     scaled = divide_rows(X, largest)
-    norms = xp.sqrt(squared_norms(scaled))
-    return divide_rows(scaled, norms)
+    lengths = squared_norms(scaled) ** 0.5
+    return divide_rows(scaled, lengths)
 
 
 def divide_rows(X: Array, sizes: Array) -> Array:
     """Return each row divided by its size (n,), or unchanged if that is 0."""
-    xp = namespace(X)
+    xp = namespace(sizes)
     ones = xp.ones_like(sizes)
     divisors = xp.where(sizes > 0, sizes, ones)
+    if is_sparse(X):
+        scales = diags_array(1 / divisors)
+        return convert_like(X, scales @ X)
     return X / divisors[:, None]
 
 

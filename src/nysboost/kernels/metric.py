@@ -1,11 +1,11 @@
-"""Maps of the inputs before a kernel: quantiles of features, and a linear metric."""
+"""Maps of the inputs before a kernel: quantiles, a linear metric, and scaled coordinates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import diags_array
@@ -16,11 +16,14 @@ from nysboost.numerics.arrays import (
     Floats,
     dense,
     floats_on_host,
+    is_numpy,
     is_sparse,
     like,
     namespace,
     spaced_indices,
+    to_host,
 )
+from nysboost.numerics.linalg import positive_or_one
 from nysboost.numerics.messages import format_value
 
 KNOTS = 512
@@ -67,7 +70,8 @@ class Quantiles:
     def of(cls, X: Array) -> Quantiles:
         """Learn from rows, shape (n, d)."""
         columns = floats_on_host(X).T
-        knots, heights = zip(*map(_knots, columns), strict=True)
+        functions = map(_knots, columns)
+        knots, heights = zip(*functions, strict=True)
         return cls(knots, heights)
 
     def __call__(self, X: Array) -> Array:
@@ -121,12 +125,12 @@ class Pieces(NamedTuple):
     table: Floats
 
 
-TINY = 1e-270  # values below are zero to a warp: a slope between them would be out of range
+SLOPELESS = 1e-270  # values below are zero to a warp: slopes there would be out of range
 
 
 def _knots(values: Floats) -> tuple[Floats, Floats]:
     """Return distinct values, evenly spaced by rank if there are many, and their quantiles."""
-    is_tiny = np.abs(values) < TINY
+    is_tiny = np.abs(values) < SLOPELESS
     values = np.where(is_tiny, 0.0, values)
     distinct, counts = np.unique(values, return_counts=True)
 
@@ -169,7 +173,9 @@ def _make_pieces(starts: Sequence[Floats], ends: Sequence[Floats]) -> Pieces:
         inner.append(start[1:-1])
         tables.append(table)
         n_pieces += len(start)
-    return Pieces(first, inner, np.concatenate(tables, axis=1))
+
+    whole = np.concatenate(tables, axis=1)
+    return Pieces(first, inner, whole)
 
 
 def _take_pieces(pieces: Pieces, X: Array) -> Array:
@@ -208,7 +214,8 @@ def _through(pieces: Pieces, X: Array) -> Array:
 
 
 def _rises(values: Floats) -> bool:
-    if values.ndim != 1 or not np.isfinite(values).all():
+    is_finite = np.isfinite(values).all()
+    if values.ndim != 1 or not is_finite:
         return False
     steps_up = values[1:] > values[:-1]
     return bool(steps_up.all())
@@ -278,14 +285,18 @@ class Metric:
         if self.map.ndim == 0:
             return PointMap(float(self.map), self.warp)
 
-        # for CSR points a SciPy matrix, else a copy, because PyTorch wants writable arrays
+        # for CSR points a SciPy matrix
         A = self.map
         if is_sparse(template) and self.warp is None:
             if A.ndim == 1:
                 A = diags_array(A)
             return PointMap(A)
-        there = like(A.copy(), dense(template))
-        return PointMap(there, self.warp)
+
+        # PyTorch wants writable arrays, so that it gets a copy
+        points = dense(template)
+        if not is_numpy(points):
+            A = A.copy()
+        return PointMap(like(A, points), self.warp)
 
     def pull_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""
@@ -379,8 +390,169 @@ class PointMap:
         if isinstance(self.A, float):
             return X * self.A
         if is_sparse(X):
-            mapped: Array = (X @ self.A).astype(X.dtype)
+            product = X @ self.A
+            mapped: Array = product.astype(X.dtype)
             return mapped
         if self.A.ndim == 1:
             return X * self.A
         return X @ self.A
+
+
+# Coordinates of scaled features, whose metrics are metrics of the raw rows
+
+
+CONSTANT = 1e-12  # of its size: a feature with a smaller spread is constant but for rounding
+PRINCIPAL_ROWS = 2048  # rows that give principal components
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """x ↦ ((h(x) − centre) · factor) P: a shift, and a part that belongs to the metric.
+
+    The factor of a constant feature is 0. h is the warp. The projection P (d, q) has orthonormal
+    columns.
+    """
+
+    centre: Floats
+    factor: Floats
+    warp: Quantiles | None = None
+    projection: Floats | None = None
+
+    def __call__(self, X: Array) -> Array:
+        """Return the rows in these coordinates, shape (n, q)."""
+        if self.warp is not None:
+            X = self.warp(X)
+
+        centred = X - like(self.centre, X)
+        scaled = centred * like(self.factor, X)
+        if self.projection is None:
+            return scaled
+        return scaled @ like(self.projection, X)
+
+    def to_rows(self, U: Array) -> Array:
+        """Return raw rows with these coordinates; a constant feature has its one value."""
+        # the projection is undone as far as it can be: P⁺ = Pᵀ
+        if self.projection is not None:
+            U = U @ like(self.projection.T, U)
+
+        spread = _inverse(self.factor)
+        centred = U * like(spread, U)
+        X = centred + like(self.centre, U)
+        if self.warp is None:
+            return X
+        return self.warp.inverse(X)
+
+    def metric(self, A: Array) -> Metric:
+        """Convert a metric of these coordinates, shape (), (q,) or (q, r), to one of raw rows."""
+        # (x · factor) P A, with P and A matrices or scales
+        inner = to_host(A)
+        P = self.projection
+        if P is not None and inner.ndim == 2:
+            inner = P @ inner
+        elif P is not None:
+            inner = P * inner
+
+        factor = self.factor
+        if inner.ndim == 2:
+            factor = factor[:, None]
+        return Metric(factor * inner, self.warp)
+
+
+Scaling: TypeAlias = Callable[[Array], Scale]
+"""A function from rows of a sample to coordinates."""
+
+
+def unit_spread(X: Array) -> Scale:
+    """Return coordinates in which each feature has unit standard deviation."""
+    centre, spread = _location_and_spread(X)
+    return Scale(centre, _inverse(spread))
+
+
+def in_proportion(X: Array) -> Scale:
+    """Return coordinates in which all features are scaled by the same factor."""
+    centre, spread = _location_and_spread(X)
+    common = np.sqrt(np.mean(spread**2))
+    spreads = np.where(spread > 0, common, 0.0)
+    return Scale(centre, _inverse(spreads))
+
+
+def by_quantiles(X: Array) -> Scale:
+    """Return coordinates in which each feature is transformed to normal quantiles."""
+    warp = Quantiles.of(X)
+    scale = unit_spread(warp(X))
+    return replace(scale, warp=warp)
+
+
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """Coordinates of a limited number of leading principal components of scaled features."""
+
+    scaling: Scaling
+    most: int
+
+    def __call__(self, X: Array) -> Scale:
+        """Return the scaling to the components of rows X, with unit variance on average."""
+        from sklearn.decomposition import PCA  # which takes a while to import
+
+        scale = self.scaling(X)
+        sample = to_host(scale(X[:PRINCIPAL_ROWS, :]))
+        n_components = min(self.most, *sample.shape)
+        with np.errstate(invalid="ignore"):  # constant features have shares 0/0
+            pca = PCA(n_components, random_state=0).fit(sample)
+
+        # those that vary, if any do
+        variances = pca.explained_variance_
+        varies = variances > CONSTANT * max(variances[0], CONSTANT)
+        if not varies.any():
+            return scale
+
+        # unit variance on average
+        mean_variance = variances[varies].mean()
+        factor = scale.factor / np.sqrt(mean_variance)
+        directions = pca.components_[varies].T
+        return Scale(scale.centre, factor, scale.warp, directions)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedScale:
+    """Coordinates that do not depend on the sample."""
+
+    scale: Scale
+
+    def __call__(self, X: Array) -> Scale:  # noqa: ARG002
+        """Return the scale."""
+        return self.scale
+
+
+SCALINGS: dict[str, Scaling] = {
+    "auto": unit_spread,
+    "standard": unit_spread,
+    "quantile": by_quantiles,
+    "none": in_proportion,
+}
+
+
+def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
+    """Return the mean and standard deviation of each feature, 0 if it is constant."""
+    xp = namespace(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = to_host(xp.mean(X, axis=0))
+        spread = to_host(xp.std(X, axis=0))
+
+    in_range = np.isfinite(spread)
+    if not in_range.all():
+        column = int(np.argmin(in_range))
+        msg = (
+            f"The numbers in column {column} of X are so large that their squares are out of "
+            "range: divide the column by a constant, or take its logarithm."
+        )
+        raise ValueError(msg)
+
+    varies = spread > CONSTANT * np.abs(centre)
+    return centre, np.where(varies, spread, 0.0)
+
+
+def _inverse(values: Floats) -> Floats:
+    """Return 1 / v, and 0 for 0."""
+    inverses = 1 / positive_or_one(values)
+    return np.where(values > 0, inverses, 0.0)

@@ -28,7 +28,11 @@ _NAMED: dict[str, type[Kernel]] = {
 KERNELS: tuple[str, ...] = (*_NAMED, *SklearnKernel.parameters, "precomputed")
 """The names of all kernels."""
 
-CHECKS = {"gamma": require_bandwidth, "coef0": require_number, "degree": require_positive}
+SHARED_PARAMETERS = {
+    "gamma": require_bandwidth,
+    "coef0": require_number,
+    "degree": require_positive,
+}
 """Parameters that scikit-learn's estimators have for every kernel, each with its check.
 
 A kernel without them ignores them, as in scikit-learn, with a warning.
@@ -97,11 +101,14 @@ def _make_named_kernel(kernel: str, given: dict[str, Parameter]) -> Kernel:
     known = parameter_names(kernel)
     used = {}
     for name, value in given.items():
-        if name not in known and name not in CHECKS:
+        if name not in known and name not in SHARED_PARAMETERS:
+            if not known:
+                msg = f"The kernel {kernel!r} has no parameters: leave {name}={value!r} out."
+                raise ValueError(msg)
             raise ValueError(unknown(f"parameter of the kernel {kernel!r},", name, sorted(known)))
 
-        if name in CHECKS:
-            CHECKS[name](name, value)
+        if name in SHARED_PARAMETERS:
+            SHARED_PARAMETERS[name](name, value)
         if name in known:
             used[name] = value
         else:

@@ -12,7 +12,7 @@ from nysboost.kernels import distances
 from nysboost.kernels.base import Evaluator, Kernel, Mapped, finite
 from nysboost.kernels.metric import Metric
 from nysboost.kernels.radial import Bandwidth, Scaled, number
-from nysboost.numerics.arrays import Array, Floats, apply_in_place, like, namespace
+from nysboost.numerics.arrays import Array, Floats, apply_in_place, namespace
 from nysboost.numerics.checks import require_number, require_positive
 from nysboost.rows.rows import Rows
 
@@ -77,21 +77,18 @@ class Polynomial(Kernel):
 
             # a negative base has real powers of whole degree alone
             is_whole = self.degree % 1 == 0
-            if not is_whole:
-                self._refuse_negative(bases)
+            any_negative = namespace(bases).any(bases < 0)
+            if not is_whole and bool(any_negative):
+                raise ValueError(
+                    f"{self} raises γ⟨x, y⟩ + coef0 to the power {self.degree}, but it is negative "
+                    "for some points: choose a whole number as degree, or a larger coef0."
+                )
             return finite(self, bases**self.degree)
 
     def _base(self, products: Array) -> Array:
         """Return γ⟨x, y⟩ + coef0."""
-        return number(self, "gamma") * products + self.coef0
-
-    def _refuse_negative(self, bases: Array) -> None:
-        """Raise if a fractional power has no real value."""
-        if bool(namespace(bases).any(bases < 0)):
-            raise ValueError(
-                f"{self} raises γ⟨x, y⟩ + coef0 to the power {self.degree}, but it is negative for "
-                "some points: choose a whole number as degree, or a larger coef0."
-            )
+        gamma = number(self, "gamma")
+        return gamma * products + self.coef0
 
     def resolve(self, rows: Rows) -> Polynomial:
         """Return the kernel with γ as a number."""
@@ -102,7 +99,8 @@ class Polynomial(Kernel):
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         # degree · γ · base^(degree − 1) x
-        slope = number(self, "gamma") * self.degree
+        gamma = number(self, "gamma")
+        slope = gamma * self.degree
         products = distances.inner_products(X, Z)
         powers = self._base(products) ** (self.degree - 1)
         weights = A * powers
@@ -133,7 +131,8 @@ class Cosine(Kernel):
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         # the part of Aᵀ x/‖x‖ that is orthogonal to z, over ‖z‖
         towards = A.T @ distances.directions(X)
-        cosines = namespace(Z).sum(A * K, axis=0)
+        weighted = A * K
+        cosines = namespace(Z).sum(weighted, axis=0)
         along = cosines[:, None] * distances.directions(Z)
         norms = distances.squared_norms(Z) ** 0.5
         return distances.divide_rows(towards - along, norms)
@@ -188,14 +187,12 @@ class Anova(Mapped):
 
     def diag(self, X: Array) -> Array:
         """Return q^degree for each row, with q mapped coordinates, shape (n,)."""
-        n, q = X.shape
+        # each of the q terms is 1
+        q = X.shape[1]
         if self.metric is not None:
             q = self.metric.width(q)
-
-        # each of the q terms is 1
         value = float(q) ** self.degree
-        diagonal = np.full(n, value)
-        return like(diagonal, X)
+        return super().diag(X) * value
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         # the derivative of s^degree is degree · s^degree / s, for the sum s over features
@@ -236,7 +233,9 @@ class Laplacian(Scaled):
     power: ClassVar[int] = 1
 
     def _between(self, X: Array, Y: Array) -> Array:
-        exponents = self._distances(X, Y) * -self._rate()
+        # −γ‖x − y‖₁
+        exponents = self._distances(X, Y)
+        exponents *= -self._rate()
         return apply_in_place("exp", exponents)
 
     def _distances(self, X: Array, Y: Array) -> Array:

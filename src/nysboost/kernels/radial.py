@@ -12,16 +12,8 @@ from scipy.special import gammaincinv
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import median_distance, spread_rows, standard_deviation
 from nysboost.kernels.base import Evaluator, Kernel, Mapped
-from nysboost.kernels.distances import SquaredDistances
 from nysboost.kernels.metric import Metric
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    apply_in_place,
-    in_dtype_of,
-    in_float64,
-    namespace,
-)
+from nysboost.numerics.arrays import Array, Floats, apply_in_place, namespace
 from nysboost.numerics.checks import require_positive
 from nysboost.numerics.tolerances import SMOOTHED
 from nysboost.rows.rows import Rows
@@ -61,52 +53,53 @@ class Scaled(Mapped):
 
     def resolve(self, rows: Rows) -> Self:
         """Return the kernel with γ as a number."""
-        return self._with(sigma=None, gamma=self._gamma_on(rows))
+        gamma = self._gamma_on(rows)
+        return self.with_parameters(sigma=None, gamma=gamma)
 
     def _gamma_on(self, rows: Rows) -> float:
         """Return γ: the given number, or the number that a rule computes from the data."""
+        default = 1 / rows.n_features
         rule = self.sigma or self.gamma
+        if rule is None and self.metric is None:
+            return default
+        if rule not in RULES:
+            return self._gamma()
+
+        # the median distance, or scikit-learn's γ = 1/(d · var X)
         if rule == "median":
             mapping = self.mapping(rows.template)
             points = mapping(spread_rows(rows))
             sigma = median_distance(points, self._distances)
-            return self._gamma_of_spread(sigma)
-
-        # scikit-learn's defaults, 1/d and 1/(d · var X)
-        default = 1 / rows.n_features
-        if rule == "scale":
+        else:
             sigma = standard_deviation(rows) * self._sigma_of(default)
-            return self._gamma_of_spread(sigma)
-        if rule is None and self.metric is None:
-            return default
-        return self._gamma()
+
+        # if all points are equal, any bandwidth is right
+        sigma = sigma or 1.0
+        require_bandwidth("sigma", sigma)
+        return self._gamma_of(sigma)
 
     def _gamma(self) -> float:
         """Return γ, or raise if it is not a number yet."""
         if self.gamma is not None:
             return number(self, "gamma")
-        if self.sigma is None and self.metric is not None:
-            return self._gamma_of(1.0)
-        return self._gamma_of(number(self, "sigma"))
+        sigma = 1.0
+        if self.sigma is not None or self.metric is None:
+            sigma = number(self, "sigma")
+        return self._gamma_of(sigma)
 
     def _rate(self) -> float:
         """Return the factor of the distances, or of their squares: γ by default."""
         return self._gamma()
 
     def _gamma_of(self, sigma: float) -> float:
-        return 1 / (self.power * sigma**self.power)
+        # γ = 1 / (q·σ^q)
+        sigma_to_q = sigma**self.power
+        return 1 / (self.power * sigma_to_q)
 
     def _sigma_of(self, gamma: float) -> float:
         # γ = 1 / (q·σ^q)
-        q = self.power
-        sigma_to_q = 1 / (q * gamma)
-        return float(sigma_to_q ** (1 / q))
-
-    def _gamma_of_spread(self, sigma: float) -> float:
-        """Return γ for a σ found in the data; if all points are equal, any bandwidth is right."""
-        sigma = sigma or 1.0
-        require_bandwidth("sigma", sigma)
-        return self._gamma_of(sigma)
+        sigma_to_q = 1 / (self.power * gamma)
+        return float(sigma_to_q ** (1 / self.power))
 
     @abstractmethod
     def _distances(self, X: Array, Y: Array) -> Array:
@@ -115,13 +108,11 @@ class Scaled(Mapped):
 
 def require_bandwidth(name: str, value: Bandwidth) -> None:
     """Raise unless the value is a positive number, a rule or None."""
-    if value is None:
+    if value is None or value in RULES:
         return
     if isinstance(value, str):
-        if value not in RULES:
-            msg = f'{name} is a positive number, "median" or "scale", but {value!r} was given.'
-            raise ValueError(msg)
-        return
+        msg = f'{name} is a positive number, "median" or "scale", but {value!r} was given.'
+        raise ValueError(msg)
 
     require_positive(name, value)
     smallest, largest = RANGES[name]
@@ -133,17 +124,15 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
 def number(kernel: Kernel, name: str) -> float:
     """Return a parameter, or raise if it is not a number yet."""
     value: Bandwidth = getattr(kernel, name)
-    if isinstance(value, str):
-        raise ValueError(
-            f'{name}="{value}" of {kernel} needs data: pass a number, or fit an estimator, which '
-            "computes it from its data."
-        )
-    if value is None:
-        raise ValueError(
-            f"{kernel} has no {name}, and its default depends on the data: pass a number, or fit "
-            "an estimator, which computes it from its data."
-        )
-    return float(value)
+    if value is not None and not isinstance(value, str):
+        return float(value)
+
+    said = f"{kernel} has no {name}, and its default depends on the data"
+    if value is not None:
+        said = f'{name}="{value}" of {kernel} needs data'
+    raise ValueError(
+        f"{said}: pass a number, or fit an estimator, which computes it from its data."
+    )
 
 
 class Radial(Scaled):
@@ -194,10 +183,9 @@ class Gaussian(Radial):
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
-        rate = self._rate()
-        squared *= -rate
+        squared *= -self._rate()
         values = apply_in_place("exp", squared)
-        return values, values * -rate
+        return values, values * -self._rate()
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         pulled = _pull_towards(X, Z, A * K)
@@ -258,13 +246,11 @@ class Matern(Radial):
         super().__post_init__()
 
     def _against_mapped(self, Y: Array) -> Evaluator:
+        # |dk / d(r²)| ≤ ½ for ν > ½, so that r² needs no more digits than k
         unit = self._rate() ** 2
-        if self.differentiable:  # |dk / d(r²)| ≤ ½, so r² needs no more digits than k
-            exponents = distances.minus_squared_distances(Y, unit)
-            return MaternValues(self, exponents)
-
-        squared_distances = SquaredDistances.to(in_float64(Y))
-        return ExactMaternValues(self, squared_distances, unit)
+        exact = not self.differentiable
+        exponents = distances.minus_squared_distances(Y, unit, exact=exact)
+        return MaternValues(self, exponents)
 
     def _values(self, r: Array, decay: Array) -> Array:
         """Return the kernel at r, with decay = e⁻ʳ, in the memory of r."""
@@ -284,13 +270,15 @@ class Matern(Radial):
         r, decay = _root_and_decay(squared, unit)
 
         # φ' before r is overwritten
+        half = -unit / 2
         slopes: Array
         if self.nu == 0.5:
-            slopes = decay / (r + SMOOTHED) * (-unit / 2)
+            slopes = decay / (r + SMOOTHED) * half
         elif self.nu == 1.5:
-            slopes = decay * (-unit / 2)
+            slopes = decay * half
         else:
-            slopes = decay * ((1 + r) * (-unit / 6))
+            slopes = (1 + r) * (-unit / 6)
+            slopes *= decay
         return self._values(r, decay), slopes
 
     def _rate(self) -> float:
@@ -348,22 +336,6 @@ class MaternValues(Evaluator):
         return self.kernel._values(r, decay)
 
 
-@dataclass(frozen=True, eq=False)
-class ExactMaternValues(Evaluator):
-    """x ↦ the Matérn kernel from distances in float64: it is not smooth where two points meet."""
-
-    kernel: Matern
-    squared_distances: SquaredDistances
-    unit: float
-
-    def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
-        """Return the kernel values, shape (n, m)."""
-        squared = self.squared_distances(in_float64(X))
-        r, decay = _root_and_decay(squared, self.unit)
-        values = self.kernel._values(r, decay)
-        return in_dtype_of(values, X)
-
-
 def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:
     """Return r = √(unit · squared), in the memory of the argument, and e⁻ʳ."""
     squared *= unit
@@ -373,5 +345,8 @@ def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:
     """Return Σ_i pull_ij (x_i − z_j) for each landmark, shape (m, d)."""
+    # Σ_i pull_ij x_i − (Σ_i pull_ij) z_j
     total = namespace(pull).sum(pull, axis=0)
-    return pull.T @ X - total[:, None] * Z
+    towards = pull.T @ X
+    away = total[:, None] * Z
+    return towards - away

@@ -32,7 +32,7 @@ from nysboost.learn.input import (
     warn_if_unsorted,
 )
 from nysboost.learn.report import describe, permutation_importances
-from nysboost.learn.search.data import uses_folds
+from nysboost.learn.search.data import read_validation, uses_folds
 from nysboost.learn.search.loss import TrainingRows
 from nysboost.learn.search.model import Member
 from nysboost.learn.search.search import SearchResult, run_search
@@ -44,11 +44,11 @@ from nysboost.numerics.progress import current
 from nysboost.numerics.threads import limit_threads, threads_of_samples
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.recognise import make_rows
-from nysboost.rows.rows import Rows
+from nysboost.rows.rows import Rows, RowsView
 from nysboost.rows.sizes import PROBE_ROWS
-from nysboost.rows.views import RowsView
-from nysboost.tables.piecewise import with_codes
+from nysboost.tables.codes import with_codes
 from nysboost.tables.rows import fit_rows, new_rows
+from nysboost.tables.schema import Schema
 from nysboost.tables.values import Booleans
 
 VARIANCE_BYTES = 2**25
@@ -100,17 +100,22 @@ class BaseLearner(Estimator):
         y: TableLike | None,
         sample_weight: ArrayLike | None,
         groups: ArrayLike | str | None,
+        validation: tuple[object, ...] | None,
     ) -> Self:
         """Fit to a table, or to the first blocks of an iterator, and then add its other blocks."""
         check_settings(self)
-        of_splits = groups_of_splits(self.cv)
-        if of_splits is not None:
-            if groups is not None:
-                raise ValueError("Give groups, or splits in cv, but not both.")
-            groups = of_splits
+        choices = {"groups": groups, "validation": validation, "cv": self.cv}
+        given = [name for name, value in choices.items() if value is not None]
+        if len(given) > 1:
+            raise ValueError(
+                f"Held-out rows are given by {given[0]}, and also by {given[1]}: leave one of them "
+                "out."
+            )
+        if self.cv is not None:
+            groups = groups_of_splits(self.cv)
 
         if not isinstance(X, Iterator):
-            table = TrainingTable.of(X, y, sample_weight, groups)
+            table = TrainingTable.of(X, y, sample_weight, groups, validation)
             self._fit(table)
             return self
 
@@ -119,10 +124,10 @@ class BaseLearner(Estimator):
             raise ValueError(
                 "X is an iterator of pairs (X, y), which contain targets: leave y out."
             )
-        if groups is not None:
+        if groups is not None or validation is not None:
             raise ValueError(
-                "groups, or splits in cv, need all rows at once, but X is an iterator: pass a "
-                "table, or leave them out."
+                "groups, splits in cv, or validation need all rows at once, but X is an iterator: "
+                "pass a table, or leave them out."
             )
 
         blocks = read_blocks(X, sample_weight)
@@ -136,8 +141,8 @@ class BaseLearner(Estimator):
         """Fit to a table."""
         raise NotImplementedError
 
-    def _add(self, table: TrainingTable) -> None:
-        """Add the rows of a table to the fitted model."""
+    def _in_units_of_fit(self, table: TrainingTable) -> TrainingTable:
+        """Return another table with targets (n, t) and weights in the units of the first fit."""
         raise NotImplementedError
 
     def _sample_weight(self, weights: ArrayLike | None, n: int) -> Floats | None:
@@ -171,7 +176,12 @@ class BaseLearner(Estimator):
             cv = self.cv
             warn_if_unsorted(table.X, self.schema_)
 
-        # what is tried, with how many landmarks
+        # hints on which rows to hold out are for those who have not chosen them
+        choices = (cv, table.groups, table.validation)
+        if any(choice is not None for choice in choices):
+            self.schema_: Schema = self.schema_.without_notes()
+
+        # the candidates, and their number of landmarks
         candidates = candidates_for(
             self.kernel,
             self.metric,
@@ -205,11 +215,25 @@ class BaseLearner(Estimator):
                 work=current(),
                 row_groups=table.groups,
                 cv=cv,
+                validation=self._validation_rows(table.validation, budget),
                 max_time=self.max_time,
             )
             fitted = self._finish(fitted)
             self._set_fitted(fitted, rows)
         return fitted
+
+    def _validation_rows(self, table: TrainingTable | None, budget: Budget) -> TrainingRows | None:
+        """Return the rows of a table for validation, encoded like the training rows."""
+        if table is None:
+            return None
+        try:
+            table = self._in_units_of_fit(table).counting()
+            rows = new_rows(self, table.X, self.missing).count()
+            refuse_unequal(rows.n, len(table.y))
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"In validation: {error}") from error
+        return read_validation(rows, table.y, table.weights, budget)
 
     def _finish(self, fitted: SearchResult) -> SearchResult:
         """Return the result of the search after the last step of a fit."""
@@ -221,7 +245,7 @@ class BaseLearner(Estimator):
         self.candidates_ = fitted.notes
         self._describe_mixture(rows)
 
-        # the held-out error, and what precision predictions need beside it
+        # the held-out error, and whether predictions in float32 are precise enough for it
         mse = self._set_error(fitted, fitted.mean)
         self._single = float32_suffices(self._predict_targets, rows, np.sqrt(mse))
 
@@ -309,9 +333,9 @@ class BaseLearner(Estimator):
 
     # Adding rows
 
-    def _update(self, table: TrainingTable) -> None:
-        """Add rows, with targets of shape (n, t), to the weights and to the leaves."""
-        table = table.counting()
+    def _add(self, table: TrainingTable) -> None:
+        """Add the rows of a table to the weights and to the leaves."""
+        table = self._in_units_of_fit(table).counting()
         rows = new_rows(self, table.X, self.missing).count()
         refuse_unequal(rows.n, len(table.y))
 
@@ -335,7 +359,7 @@ class BaseLearner(Estimator):
         if not rows.lazy:
             return answer(self, self._in_precision(rows))
 
-        # one row says how many columns there are
+        # the width of the result, from one row
         load = (self._without_rows(), answer)
         example = _evaluate_block(load, rows.template)
         width = int(example.shape[1])
@@ -368,7 +392,7 @@ class BaseLearner(Estimator):
         outlying = []
         gaps = []
         for piece in rows.pieces(max(64, size)):
-            # sparse rows stay sparse, others go where the model is
+            # sparse rows stay sparse, others move to the model's device
             x = piece
             if not arrays.is_sparse(piece):
                 x = arrays.like(piece, rows.template)

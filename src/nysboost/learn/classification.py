@@ -129,12 +129,13 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         y: TableLike | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | str | None = None,
+        validation: tuple[object, ...] | None = None,
     ) -> NystroemClassifier:
         """Find landmarks, metric and weights, and calibrate probabilities.
 
         Parameters
         ----------
-        X, sample_weight, groups
+        X, sample_weight, groups, validation
             As in `NystroemRegressor.fit`.
         y : array-like of shape (n,)
             Labels of any type.
@@ -149,7 +150,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         >>> list(model.feature_names_in_)
         ['dose']
         """
-        return self._fit_any(X, y, sample_weight, groups)
+        return self._fit_any(X, y, sample_weight, groups, validation)
 
     def _fit(self, table: TrainingTable) -> None:
         if self.loss not in LOSSES:
@@ -263,7 +264,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         """
         if hasattr(self, "_members"):
             if classes is not None:
-                self._refuse_new_labels(classes)
+                self._refuse_new_labels(classes, "classes")
             self._add(TrainingTable(X, y, sample_weight))
             return self
 
@@ -279,24 +280,29 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
                 f"classes has the label {missing[0]!r}, but the first y does not: begin with rows "
                 "of every class."
             )
+        other = sorted(labels - set(expected))
+        if other:
+            raise ValueError(f"y has the label {other[0]!r}, which is not in classes: add it.")
         return self.fit(X, y, sample_weight)
 
     def _add(self, table: TrainingTable) -> None:
         _adds_rows(self)
-        labels = check_labels(table.y, self)
-        self._refuse_new_labels(labels)
-        if self.class_weight is not None and isinstance(self.class_weight, str):
+        if isinstance(self.class_weight, str):
             msg = 'class_weight="balanced" needs all rows: for partial_fit, give a dict.'
             raise ValueError(msg)
+        super()._add(table)
 
+    def _in_units_of_fit(self, table: TrainingTable) -> TrainingTable:
+        labels = check_labels(table.y, self)
+        self._refuse_new_labels(labels)
         counts = self._times_class_weight(table.weights, labels)
         weights = self._added_weight(counts, len(labels))
         codes = np.searchsorted(self.classes_, labels)
         indicators = np.eye(len(self.classes_))[codes]
-        self._update(replace(table, y=indicators, weights=weights))
+        return replace(table, y=indicators, weights=weights)
 
-    def _refuse_new_labels(self, labels: ArrayLike) -> None:
-        """Raise if there are labels that were not in the first rows."""
+    def _refuse_new_labels(self, labels: ArrayLike, name: str = "y") -> None:
+        """Raise if there are labels that the model was not fitted to."""
         given = np.asarray(labels)
         if len(given) == 0:
             return
@@ -304,7 +310,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         new = given[~is_known].tolist()
         if new:
             raise ValueError(
-                f"y has the label {new[0]!r}, which was not in the first rows: fit again."
+                f"{name} has the label {new[0]!r}, which the rows of the fit do not have: leave "
+                "its rows out, or fit to rows of every label."
             )
 
     def _times_class_weight(

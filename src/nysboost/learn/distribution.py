@@ -344,7 +344,7 @@ def _choose_shape(by_mean: StandardResiduals, std: Floats) -> ResidualShape:
 
 
 def _cross_validate(residuals: StandardResiduals, units: Floats) -> float:
-    """Return the loss of quantiles, with those of each half of the rows for the other half."""
+    """Return the loss on each half of the rows of quantiles learned from the other half."""
     rng = default_rng(0)
     order = rng.permutation(len(units))
     first, second = np.array_split(order, 2)
@@ -361,7 +361,7 @@ def _cross_validate(residuals: StandardResiduals, units: Floats) -> float:
 
 
 def pinball(missed: Floats, levels: Floats) -> Floats:
-    """Return the pinball loss: τ e where y is above the quantile of level τ, (τ − 1) e below it.
+    """Return the pinball loss: τ e if y is above the quantile of level τ, else (τ − 1) e.
 
     The last axis of the differences e = y − quantile has one entry for each of the levels (q,).
     """

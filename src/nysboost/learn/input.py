@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from nysboost.catalogue import METHODS, find_method
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova
-from nysboost.kernels.scaling import SCALINGS
+from nysboost.kernels.metric import SCALINGS
 from nysboost.learn.search.candidates import Place, uniform_landmarks
 from nysboost.learn.search.regimes import Groups, make_candidates
 from nysboost.numerics.arrays import (
@@ -41,12 +41,13 @@ from nysboost.numerics.checks import (
     to_numbers,
 )
 from nysboost.numerics.messages import format_value, unknown
+from nysboost.rows.recognise import is_frame
 from nysboost.rows.rows import Rows
 from nysboost.settings import Settings
+from nysboost.tables.dates import DATES
 from nysboost.tables.frames import (
     RawColumn,
     Table,
-    is_frame,
     list_column_names,
     read_columns,
     refuse_unknown,
@@ -74,7 +75,7 @@ STILL = "rpcholesky"
 SORTED_SHARE = 0.95
 """Rows are in order of time if at least this share of them is not earlier than the row above."""
 
-SAID_OF_GROUPS = "the groups that are held out have {} rows"
+SAID_OF_GROUPS = "groups, or the test sets of cv, have {} rows"
 
 # Settings
 
@@ -98,11 +99,14 @@ def check_settings(learner: BaseLearner) -> None:
         require_positive("max_time", learner.max_time)
     as_bytes(learner.max_memory)
 
-    for name in ("metric", "landmarks"):
-        value = getattr(learner, name)
-        if not isinstance(value, str | None):
+    names = {
+        "metric": (learner.metric, str | None, "a name or None"),
+        "landmarks": (learner.landmarks, str, "a name"),
+    }
+    for name, (value, kind, what) in names.items():
+        if not isinstance(value, kind):
             given = f"{name}={format_value(value)}"
-            raise ValueError(f"{name} is a name or None, but {given} was given.")
+            raise ValueError(f"{name} is {what}, but {given} was given.")
 
     scalings = (*(name for name in SCALINGS if name != "none"), None)
     choices = {
@@ -128,7 +132,7 @@ def candidates_for(
     if landmarks == "target" and has_metric:
         return make_candidates(kernel, metric, scale, None, landmarks, rows)
 
-    # a kernel without a metric has nothing to train its landmarks with
+    # without a metric, landmarks are not trained
     if landmarks == "target":
         landmarks = STILL
     place = place_of(landmarks)
@@ -169,13 +173,15 @@ def place_of(name: object) -> Place:
 class TrainingTable:
     """Rows X (n, d) with targets y and weights, shape (n,) or None.
 
-    Rows of one of the `groups`, numbers of shape (n,), are held out together.
+    Rows of one of the `groups`, numbers of shape (n,), are held out together. If there is a table
+    for `validation`, its rows are held out instead.
     """
 
     X: Table
     y: Table
     weights: Given = None
     groups: Indices | None = None
+    validation: TrainingTable | None = None
 
     @classmethod
     def of(
@@ -184,8 +190,11 @@ class TrainingTable:
         y: TableLike | None,
         weights: ArrayLike | None,
         groups: ArrayLike | str | None,
+        validation: object = None,
     ) -> TrainingTable:
         """Return the table of a fit; a column with the groups is not a feature."""
+        if validation is not None:
+            return cls(X, y, weights, validation=_read_validation(validation))
         if groups is None:
             return cls(X, y, weights)
         values = groups
@@ -208,7 +217,20 @@ class TrainingTable:
         if groups is not None:
             refuse_unequal(len(self.weights), len(groups), SAID_OF_GROUPS)
             groups = groups[kept]
-        return TrainingTable(X, self.y[kept], self.weights[kept], groups)
+        return replace(self, X=X, y=self.y[kept], weights=self.weights[kept], groups=groups)
+
+
+def _read_validation(given: object) -> TrainingTable:
+    """Return the table of a tuple (X, y) or (X, y, weights); raise for other values."""
+    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+        raise ValueError(
+            "validation is a tuple (X, y) or (X, y, sample_weight) of rows that are held out, but "
+            f"{format_value(given)} was given."
+        )
+    table = TrainingTable(*given)
+    if isinstance(table.X, Iterator):
+        raise ValueError("validation has an iterator in place of X: pass a table.")
+    return table
 
 
 def _take_rows(X: Table, kept: Indices, n: int) -> Table:
@@ -247,7 +269,14 @@ def check_weights(weights: ArrayLike, n: int) -> Floats:
             "where a row does not count."
         )
 
+    # weights so different that small ones would be lost in sums
     largest = found.max()
+    least = found.min(where=found > 0, initial=largest)
+    if least < SMALLEST * largest:
+        raise ValueError(
+            f"sample_weight has values from {least:.3g} to {largest:.3g}, too different to be "
+            "added up: make the largest ones smaller, or those that hardly count 0."
+        )
     if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
         raise ValueError(
             f"sample_weight has values up to {largest:.3g}, whose squares are out of range: divide "
@@ -276,11 +305,8 @@ def unit_of_weights(weights: Floats) -> float:
 
 
 def groups_of_splits(cv: object) -> Indices | None:
-    """Return the number of the split that holds out each row, shape (n,), or None.
-
-    A `cv` of None or "time" has no splits.
-    """
-    if cv is None or (isinstance(cv, str) and cv == "time"):
+    """Return the number of the split that holds out each row, shape (n,), or None for "time"."""
+    if isinstance(cv, str) and cv == "time":
         return None
 
     # the test sets hold each row once
@@ -308,7 +334,7 @@ def _format_splits(cv: object) -> str:
 
 
 def _test_sets(splits: object) -> list[Numbers]:
-    """Return the test sets of pairs (train, test), or none if a pair is invalid."""
+    """Return the test sets of pairs (train, test), or an empty list if a pair is invalid."""
     tests: list[Numbers] = []
     if not isinstance(splits, list | tuple):
         return tests
@@ -369,7 +395,7 @@ def number_groups(groups: Table) -> Indices:
 
 def warn_if_unsorted(X: Table, schema: Schema) -> None:
     """Warn if no date column of a frame in memory is in increasing order."""
-    dates = [column for column in schema.columns if column.kind == "date"]
+    dates = [column for column in schema.columns if column.kind in DATES]
     if not dates or not is_frame(X) or is_lazy(X):
         return
 
@@ -391,9 +417,9 @@ def warn_if_unsorted(X: Table, schema: Schema) -> None:
 
 
 def read_blocks(blocks: Iterator[object], weights: ArrayLike | None) -> Iterator[TrainingTable]:
-    """Yield the blocks of an iterator of (X, y) or (X, y, weights) that have rows.
+    """Yield the non-empty blocks of an iterator of (X, y) or (X, y, weights).
 
-    `weights` (n,) are the weights of all rows, if the blocks have none.
+    `weights` (n,) are the weights of the rows of all blocks, if the blocks do not contain weights.
     """
     start = 0
     for block in blocks:
@@ -408,20 +434,24 @@ def read_blocks(blocks: Iterator[object], weights: ArrayLike | None) -> Iterator
         if not hasattr(table.X, "shape"):
             table = replace(table, X=_with_shape(table.X))
         n = table.X.shape[0]
-        n_targets = len(np.asarray(table.y))
+        n_targets = len(np.atleast_1d(np.asarray(table.y)))
         if n_targets != n:
             msg = f"A block of the iterator has {n} rows in X and {n_targets} values in y."
             raise ValueError(msg)
 
         # the weights of all rows are given in the order of the blocks
         if weights is not None:
-            own = np.asarray(weights)[start : start + n]
+            own = np.asarray(weights)
+            if own.ndim == 0:
+                own = np.full(n, own)
+            else:
+                own = own[start : start + n]
             table = replace(table, weights=own)
         start += n
         if n > 0:
             yield table
 
-    if weights is not None:
+    if weights is not None and np.ndim(weights) > 0:
         n_weights = len(np.asarray(weights))
         if n_weights != start:
             msg = f"sample_weight has {n_weights} values, but the iterator had {start} rows."
@@ -449,6 +479,10 @@ def take_buffer(blocks: Iterator[TrainingTable]) -> TrainingTable:
         raise ValueError("The iterator was empty: it should yield pairs (X, y).")
 
     X = _join_tables([block.X for block in held])
+    shapes = {block.y.shape[1:] for block in held}
+    if len(shapes) > 1:
+        said = " and ".join(str(("n", *shape)) for shape in sorted(shapes))
+        raise ValueError(f"The blocks of the iterator have y of shapes {said}: give one shape.")
     y = np.concatenate([block.y for block in held])
     return TrainingTable(X, y, _join_weights(held))
 

@@ -17,7 +17,6 @@ from nysboost.learn.margins import (
     LinearClassifiers,
     Objective,
     fit_margins,
-    scores_of,
 )
 from nysboost.learn.search.data import Data
 from nysboost.learn.search.trial import CandidateTrial
@@ -59,7 +58,7 @@ class FittedClassifiers:
             factor = _factor(self.data, features)
             fitted = fit_margins(factor, self.signs, objective, self.data.mass)
 
-        # where the features are, and in their precision
+        # on the device of the features, and in their precision
         w, b = _mirror_two_classes(fitted)
         w = arrays.like(w, features.normalization)
         b = arrays.like(b, features.normalization)
@@ -72,7 +71,7 @@ def fit_in_place_of_squares(
     """Return classifiers whose scores replace those of squared errors, as in `SVC`."""
     of_margins = LOSSES[loss]
     objectives = [Objective(of_margins, C, tolerance=ROUGH) for C in strengths]
-    return _choose_strength(objectives, trial, trial.data, refitted=True)
+    return _choose_strength(objectives, trial, refitted=True)
 
 
 def fit_beside_squares(trial: CandidateTrial) -> FittedClassifiers:
@@ -87,15 +86,27 @@ def fit_beside_squares(trial: CandidateTrial) -> FittedClassifiers:
         intercept=False,
         tolerance=ROUGH,
     )
-    data = trial.data.in_memory(MOST_ROWS)
-    has_folds = len(data.folds) > 1
-    return _choose_strength([objective], trial, data, refitted=has_folds)
+    has_folds = trial.data.uses_folds
+    return _choose_strength([objective], trial, most=MOST_ROWS, refitted=has_folds)
 
 
 def _choose_strength(
-    objectives: Sequence[Objective], trial: CandidateTrial, data: Data, *, refitted: bool
+    objectives: Sequence[Objective],
+    trial: CandidateTrial,
+    *,
+    refitted: bool,
+    most: int | None = None,
 ) -> FittedClassifiers:
-    """Fit without each held-out part with every C, and choose the C of the highest accuracy."""
+    """Fit without each held-out part with every C, and choose the C of the highest accuracy.
+
+    With `most`, only rows in memory are used, and at most so many training rows.
+    """
+    of_all = trial.data
+    data = trial.prepared.held_out_data()
+    if most is not None:
+        of_all = of_all.in_memory(most)
+        data = data.in_memory(most)
+
     # each class is a problem against the rest; two classes are a single problem
     signs = 2.0 * data.Y - 1.0
     if data.n_outputs == 2:
@@ -108,18 +119,18 @@ def _choose_strength(
         factor = _factor(data, model.features)
         mass = data.mass_without(split)
         fits = _fit_path(factor, signs, objectives, mass)
-        # the scores of the rows that had no weight
-        held = data.order[split.held]
+
+        # the scores of the held-out rows
+        F = model.features(data.held_out(split).X)
         for fit, of_objective in zip(fits, scores, strict=True):
             w, b = _mirror_two_classes(fit)
-            of_all = scores_of(factor, w, b)
-            on_host = arrays.floats_on_host(of_all)
-            of_objective.append(on_host[held])
+            of_held = F @ w + b
+            of_objective.append(arrays.to_host(of_held))
 
     held_out = [np.concatenate(parts) for parts in scores]
     best = _most_accurate(held_out, data)
     return FittedClassifiers(
-        data,
+        of_all,
         signs,
         objectives[best],
         held_out[best],
@@ -143,8 +154,8 @@ def _fit_path(
 def _most_accurate(held_out: Sequence[Floats], data: Data) -> int:
     """Return the index of the most accurate scores (h, k); of ties, the one nearest the usual C."""
     # the weight of the held-out rows that each set of classifiers has right
-    labels = data.Y[data.held].argmax(axis=1)
-    mass = data.mass[data.held]
+    labels = data.truth.argmax(axis=1)
+    mass = data.held_mass
     n_right = np.zeros(len(held_out))
     for i, scores in enumerate(held_out):
         is_right = scores.argmax(axis=1) == labels

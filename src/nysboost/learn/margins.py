@@ -200,7 +200,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Problems:
-    """Objectives of p problems on the same features, with their derivatives.
+    """The objectives of p problems with the same features, and their derivatives.
 
     `y` (n, p) are labels, and `strength` (n, 1) is C ω, both where the features are.
     """
@@ -228,8 +228,8 @@ class Problems:
 
     def point(self, w: Array, b: Array) -> Point:
         """Return weights and intercepts with their scores."""
-        scores = scores_of(self.features, w, b)
-        return Point(w, b, scores)
+        scores = self.features.map(_scores, (w, b), w.shape[1])
+        return Point(w, b, gather(scores))
 
     def value(self, at: Point) -> Floats:
         """Return the objective of each problem, shape (p,)."""
@@ -264,7 +264,7 @@ class Problems:
         dw = self.xp.zeros_like(gw)
         db = self.xp.zeros_like(gb)
         for j in unsolved.tolist():
-            # a row whose loss is linear where it is does not bend the objective
+            # rows where the loss is linear add nothing to the Hessian
             rows, kappa_j = _rows_with_curvature(kappa[:, j], most)
             F = self.features.at(rows)
             hessian = Hessian(F, kappa_j, self.objective.intercept)
@@ -369,14 +369,8 @@ class Hessian:
         return dw, db
 
 
-def scores_of(features: Factor, w: Array, b: Array) -> Array:
-    """Return F w + b in the precision of F, shape (n, p)."""
-    p = w.shape[1]
-    scores = features.map(_scores, (w, b), p)
-    return gather(scores)
-
-
 def _scores(shared: tuple[Array, Array], F: Array) -> Array:
+    """Return F w + b in the precision of F."""
     w, b = shared
     w = arrays.in_dtype_of(w, F)
     b = arrays.in_dtype_of(b, F)

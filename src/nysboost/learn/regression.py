@@ -22,6 +22,7 @@ from nysboost.numerics.arrays import Array, Floats, TableLike, is_lazy
 from nysboost.numerics.checks import (
     LEAVE_OUT,
     RandomState,
+    bring_to_host,
     make_rng,
     refuse_non_finite,
     refuse_unequal,
@@ -30,11 +31,14 @@ from nysboost.numerics.checks import (
 )
 from nysboost.numerics.linalg import positive_or_one
 from nysboost.rows.rows import Rows
-from nysboost.tables.targets import bring_to_host
 
 CRPS_LEVELS = np.arange(0.5, 100) / 100
 """Levels of the quantiles whose pinball losses are averaged to give the ranked probability
 score."""
+
+
+LARGEST = 1e308
+"""Largest target: differences of larger ones are out of range."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -161,6 +165,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         y: TableLike | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | str | None = None,
+        validation: tuple[object, ...] | None = None,
     ) -> NystroemRegressor:
         """Find landmarks, metric and weights, and calibrate predictive distributions.
 
@@ -176,6 +181,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             Group of each row, such as its customer. All rows of a group are held out together, so
             that the model is selected for rows of new groups. A string names a column of the data
             frame X, which is then not used as a feature.
+        validation : tuple (X, y) or (X, y, sample_weight), or None
+            Rows that are held out instead of rows of X: they select and calibrate the model, which
+            is then fitted to X alone. Of more than 16,384 rows, so many are used.
 
         Examples
         --------
@@ -188,7 +196,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         >>> bool(model.validation_error_ > 0.5)
         True
         """
-        return self._fit_any(X, y, sample_weight, groups)
+        return self._fit_any(X, y, sample_weight, groups, validation)
 
     def _fit(self, table: TrainingTable) -> None:
         # targets and weights, without rows of weight 0
@@ -207,7 +215,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
         # a model that was fitted without one of five folds knows 4/5 of the rows
         train_share = 1.0
-        at_random = table.groups is None and self.cv is None
+        at_random = table.groups is None and self.cv is None and table.validation is None
         if at_random and uses_folds(len(scaled)):
             train_share = 1 - 1 / FOLDS
 
@@ -234,7 +242,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         self._add(TrainingTable(X, y, sample_weight))
         return self
 
-    def _add(self, table: TrainingTable) -> None:
+    def _in_units_of_fit(self, table: TrainingTable) -> TrainingTable:
         Y = self._observations(table.y, table.X)
         scaled = self._standardise(Y)
 
@@ -247,7 +255,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             )
 
         weights = self._added_weight(table.weights, len(Y))
-        self._update(replace(table, y=scaled, weights=weights))
+        return replace(table, y=scaled, weights=weights)
 
     @overload
     def predict(self, X: TableLike, return_std: Literal[False] = False) -> Array: ...
@@ -502,6 +510,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             input_name="y", estimator=self,
         )  # fmt: skip
         refuse_non_finite(checked, 0, "y", LEAVE_OUT)
+        largest = float(abs(checked).max(initial=0.0))
+        if largest > LARGEST:
+            raise ValueError(f"y has values up to {largest:.3g}, out of range: divide y by 1e10.")
         is_column = checked.ndim == 2 and checked.shape[1] == 1
         if is_column and hasattr(X, "shape"):
             checked = column_or_1d(checked, warn=True)

@@ -15,6 +15,7 @@ Zhang 2013): a third of them uniform, then two rounds by the exact squared resid
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,14 +27,15 @@ from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap, fit_learner
 from nysboost.gram import Gram
 from nysboost.joint.core import optimal_core
+from nysboost.kernels.distances import squared_norms
 from nysboost.methods.in_sample import InSample
 from nysboost.methods.method_constants import BLOCK_BYTES, ROUNDS
-from nysboost.numerics import arrays
 from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
     floats_on_host,
+    identity,
     in_float64,
     like,
     namespace,
@@ -56,10 +58,10 @@ def strips(gram: Gram) -> Iterator[Array]:
 def optimal(gram: Gram, c: int, rng: Generator) -> FeatureMap:  # noqa: ARG001
     """Return the truncated eigendecomposition U_c Λ_c U_cᵀ, for small n: P = U_c Λ_c^(−1/2)."""
     n = gram.n
-    everything = np.arange(n)
-    G = gram.block(everything, everything)
+    landmarks = gram.landmarks(np.arange(n))
+    G = gram.within(landmarks)
 
-    # Λ_c and U_c
+    # Λ_c and U_c, in increasing order
     host = floats_on_host(G)
     symmetric = (host + host.T) / 2
     largest = (n - c, n - 1)
@@ -69,38 +71,9 @@ def optimal(gram: Gram, c: int, rng: Generator) -> FeatureMap:  # noqa: ARG001
     rounding = n * gram.eps * eigenvalues[-1]
     kept = eigenvalues > rounding
     roots = np.sqrt(eigenvalues[kept])
-    P = U[:, kept] / roots
-
-    landmarks = gram.landmarks(everything)
-    return FeatureMap(gram.kernel, landmarks, like(P, G))
-
-
-def adaptive(gram: Gram, c: int, rng: Generator) -> Indices:
-    """Choose columns in five rounds by the exact residual of all columns (all of G)."""
-    return choose_in_rounds(gram, c, ROUNDS, exact_residuals, rng)
-
-
-def adaptive_partial(gram: Gram, c: int, rng: Generator) -> Indices:
-    """Choose columns in five rounds by the residual of the rows in the columns seen so far."""
-    return choose_in_rounds(gram, c, ROUNDS, partial_residuals, rng)
-
-
-def choose_in_rounds(
-    gram: Gram,
-    c: int,
-    rounds: int,
-    residuals: Callable[[Gram, Indices], Floats],
-    rng: Generator,
-) -> Indices:
-    """Choose distinct columns: the first round uniform, the others by their squared residuals."""
-    unused = Pool(gram.n)
-    first, *others = equal_parts(c, rounds)
-    chosen = unused.draw(first, rng)
-    for size in others:
-        weights = residuals(gram, chosen)
-        drawn = unused.draw(size, rng, weights)
-        chosen = np.append(chosen, drawn)
-    return chosen
+    scaled = U[:, kept] / roots
+    P = like(scaled, G)
+    return FeatureMap(gram.kernel, landmarks, P)
 
 
 def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
@@ -109,46 +82,72 @@ def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
     C = gram.cross(slice(None), landmarks)
     Q, _ = range_basis(C)
 
-    xp = namespace(Q)
-    norms = []
+    squares = []
     for strip in strips(gram):
         # G is symmetric: its rows are its columns
-        rows = xp.astype(strip, Q.dtype)
-        explained = (rows @ Q) @ Q.T
-        rest = rows - explained
-        squares = xp.sum(rest * rest, axis=1)
-        norms.append(to_host(squares))
-    return np.concatenate(norms)
+        rows = in_float64(strip)
+        coordinates = rows @ Q
+        explained = coordinates @ Q.T
+        norms = squared_norms(rows - explained)
+        squares.append(to_host(norms))
+    return np.concatenate(squares)
 
 
 def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
     """Return the squared norm of each row of C − C W_k⁺ W, with k half of the columns."""
+    # W_k⁺ = P Pᵀ
     landmarks = gram.landmarks(chosen)
-    k = max(1, len(chosen) // 2)
-    P = fit_learner(gram, landmarks, k).normalization
+    c = len(chosen)
+    k = max(1, c // 2)
+    learner = fit_learner(gram, landmarks, k)
+    P = learner.normalization
 
-    # C − C W_k⁺ W = C (I − P Pᵀ W)
+    # C − C W_k⁺ W are features, with the projection I − P Pᵀ W
     W = gram.within(landmarks)
-    identity = arrays.identity(len(chosen), P)
-    explained = P @ (P.T @ W)
-    projection = identity - explained
-
-    # its rows are features
+    features_of_W = P.T @ W
+    explained = P @ features_of_W
+    projection = identity(c, P) - explained
     missed = FeatureMap(gram.kernel, landmarks, projection)
     return Factor(gram, missed).squared_norms()
 
 
-def equal_parts(c: int, rounds: int) -> list[int]:
-    """Split c columns into at most this many non-empty rounds of nearly equal size."""
-    n_parts = min(c, rounds)
-    size, rest = divmod(c, n_parts)
-    larger = [size + 1] * rest
-    return larger + [size] * (n_parts - rest)
+@dataclass(frozen=True)
+class AdaptiveSampling:
+    """Distinct columns in rounds: the first uniform, the others by their squared residuals."""
+
+    residuals: Callable[[Gram, Indices], Floats]
+    rounds: int
+
+    def __call__(self, gram: Gram, c: int, rng: Generator) -> Indices:
+        """Choose c columns, in rounds of nearly equal size."""
+        unused = Pool(gram.n)
+        first, *others = split_evenly(c, self.rounds)
+        chosen = unused.draw(first, rng)
+        for size in others:
+            weights = self.residuals(gram, chosen)
+            drawn = unused.draw(size, rng, weights)
+            chosen = np.append(chosen, drawn)
+        return chosen
+
+
+def split_evenly(c: int, most: int) -> list[int]:
+    """Split c into at most this many positive numbers that are nearly equal."""
+    n_parts = min(c, most)
+    parts = np.array_split(np.arange(c), n_parts)
+    return [len(part) for part in parts]
+
+
+adaptive = AdaptiveSampling(exact_residuals, ROUNDS)
+adaptive_partial = AdaptiveSampling(partial_residuals, ROUNDS)
+uniform_adaptive_squared = AdaptiveSampling(exact_residuals, rounds=3)
+
+
+# The best cores for these columns
 
 
 def modified(gram: Gram, c: int, rng: Generator) -> FeatureMap:
     """Return C U Cᵀ with U = C⁺ G C⁺ᵀ, the best core for these columns (Wang and Zhang 2013)."""
-    columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)
+    columns = uniform_adaptive_squared(gram, c, rng)
     landmarks = gram.landmarks(columns)
     C = gram.cross(slice(None), landmarks)
     core = optimal_core(C, gram.times)
@@ -169,9 +168,10 @@ def spectral_shift(gram: Gram, c: int, rng: Generator) -> InSample:
     used twice, and G = low rank + δI is recovered exactly.
     """
     # C = G P, and P
-    columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)
+    columns = uniform_adaptive_squared(gram, c, rng)
     landmarks = gram.landmarks(columns)
-    C = in_float64(gram.cross(slice(None), landmarks))
+    values = gram.cross(slice(None), landmarks)
+    C = in_float64(values)
     everything = np.arange(gram.n)
     is_chosen = np.equal.outer(everything, columns)
     P = like(is_chosen, C)
@@ -182,20 +182,22 @@ def spectral_shift(gram: Gram, c: int, rng: Generator) -> InSample:
     space = xp.concat([scaled, C], axis=1)
     first_shift = _find_tail(gram, space).mean
 
-    # δ and Q, from the space of C̄
+    # δ, Q and QᵀGQ, from the space of C̄
     C_shifted = C - first_shift * P
     tail = _find_tail(gram, C_shifted)
+    delta = tail.mean
 
     # QᵀGQ − δI = Y S Λ Yᵀ, with the signs S
     symmetric = (tail.inner + tail.inner.T) / 2
     eigenvalues, Y = xp.linalg.eigh(symmetric)
-    shifted = eigenvalues - tail.mean
+    shifted = eigenvalues - delta
     signs = np.sign(to_host(shifted))
-    roots = xp.sqrt(xp.abs(shifted))
 
-    # C̄ Ū C̄ᵀ = F S Fᵀ
-    F = tail.Q @ (Y * roots)
-    return InSample(gram, F, signs, shift=tail.mean)
+    # C̄ Ū C̄ᵀ = F S Fᵀ with F = Q Y Λ^½
+    roots = xp.sqrt(xp.abs(shifted))
+    Y_scaled = Y * roots
+    F = tail.Q @ Y_scaled
+    return InSample(gram, F, signs, shift=delta)
 
 
 class Tail(NamedTuple):
@@ -208,13 +210,19 @@ class Tail(NamedTuple):
 
 def _find_tail(gram: Gram, space: Array) -> Tail:
     """Return (tr G − tr QᵀGQ) / (n − rank Q), at least 0, for a basis Q of a space."""
+    # QᵀGQ
     Q, _ = range_basis(space)
-    inner = Q.T @ gram.times(Q)
-    rank = int(Q.shape[1])
-    if rank >= gram.n:
+    GQ = gram.times(Q)
+    inner = Q.T @ GQ
+
+    # without a tail, its mean is 0
+    rank = Q.shape[1]
+    outside = gram.n - rank
+    if outside == 0:
         return Tail(0.0, Q, inner)
 
-    trace = float(gram.host_diag().sum())
-    within = float(np.trace(to_host(inner)))
-    mean = (trace - within) / (gram.n - rank)
-    return Tail(max(0.0, mean), Q, inner)
+    trace = gram.host_diag().sum()
+    trace_within = np.trace(to_host(inner))
+    rest = float(trace - trace_within)
+    mean = max(0.0, rest / outside)
+    return Tail(mean, Q, inner)

@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from nysboost.features.feature_map import Mixture, fit_learner
 from nysboost.gram import Gram
-from nysboost.methods.leverage import normalise, recursive_scores
+from nysboost.methods.leverage import recursive_scores
 
 
 def block_nystrom(gram: Gram, q: int, m: int, rng: Generator) -> Mixture:
@@ -22,14 +22,13 @@ def block_nystrom(gram: Gram, q: int, m: int, rng: Generator) -> Mixture:
     blocks. Inverting q small W costs q m³ instead of (q m)³. The scores take about 2 n m kernel
     values.
     """
-    rows, scores = recursive_scores(gram, m, rng)
-    probabilities = normalise(scores)
-
+    rows, probabilities = recursive_scores(gram, m, rng)
     learners = []
     for _ in range(q):
         block = rng.choice(rows, size=m, replace=False, p=probabilities)
         landmarks = gram.landmarks(block)
-        learners.append(fit_learner(gram, landmarks, m))
+        learner = fit_learner(gram, landmarks, m)
+        learners.append(learner)
 
     weights = np.full(q, 1 / q)
     return Mixture(tuple(learners), weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -15,9 +15,9 @@ from nysboost.gram import Gram, Landmarks, Sample, require_points
 from nysboost.joint.core import optimal_core
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import squared_distances
-from nysboost.methods.adaptive import equal_parts
+from nysboost.methods.adaptive import split_evenly
 from nysboost.methods.method_constants import CLUSTERS, KMEANS_ROWS, LINK_ROWS
-from nysboost.numerics.arrays import Array, Indices, like, take, to_host
+from nysboost.numerics.arrays import Array, Indices, like, to_host
 from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.linalg import times
 
@@ -34,8 +34,8 @@ def cluster_rows(gram: Gram, c: int, rng: Generator) -> ClusteredRows:
     """Run k-means with c clusters on the rows, or on a sample of them."""
     everything = np.arange(gram.n)
     rows = sample_rows(everything, KMEANS_ROWS, rng)
-
-    points = require_points(gram).rows.take(rows)
+    table = require_points(gram).rows
+    points = table.take(rows)
     centroids, cluster = clusters(points, c, rng)
     centres = Landmarks(None, centroids)
     return ClusteredRows(centres, rows, cluster)
@@ -43,8 +43,7 @@ def cluster_rows(gram: Gram, c: int, rng: Generator) -> ClusteredRows:
 
 def kmeans(gram: Gram, c: int, rng: Generator) -> Landmarks:
     """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
-    found = cluster_rows(gram, c, rng)
-    return found.centres
+    return cluster_rows(gram, c, rng).centres
 
 
 def density_weighted(gram: Gram, c: int, rng: Generator, rank: int | None = None) -> FeatureMap:
@@ -52,12 +51,10 @@ def density_weighted(gram: Gram, c: int, rng: Generator, rank: int | None = None
 
     Zhang and Kwok (2009). At full rank D cancels, and this is "kmeans".
     """
-    found = cluster_rows(gram, c, rng)
-
-    # D
-    sizes = np.bincount(found.cluster, minlength=c)
-    weights = sizes.astype(np.float64)
-    return fit_learner(gram, found.centres, rank or c, weights)
+    centres, _, cluster = cluster_rows(gram, c, rng)
+    sizes = np.bincount(cluster, minlength=c)
+    D = sizes.astype(np.float64)
+    return fit_learner(gram, centres, rank or c, D)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,62 +72,33 @@ class Clustered(Kernel):
         object.__setattr__(self, "parallel", self.kernel.parallel)
 
     def _against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, z) for the landmarks z of the cluster of x."""
-        parts: list[slice] = []
-        evaluators: dict[int, Evaluator] = {}
-        start = 0
-        for s, size in enumerate(self.sizes):
-            stop = start + size
-            part = slice(start, stop)
-            parts.append(part)
-            if size:
-                landmarks = take(Y, part)
-                evaluators[s] = self.kernel.against(landmarks)
-            start = stop
-        return ClusteredEvaluator(self, tuple(parts), evaluators)
+        """Return x ↦ k(x, z), or 0 for the landmarks z of other clusters than that of x."""
+        numbers = np.arange(len(self.sizes))
+        cluster_of_z = np.repeat(numbers, self.sizes)
+        evaluate = self.kernel.against(Y)
+        return ClusteredEvaluator(self, evaluate, cluster_of_z)
 
     def cluster_of(self, X: Array) -> Indices:
         """Return the number of the nearest centre, for each row."""
         distances = to_host(squared_distances(X, self.centres))
-        nearest: Indices = np.argmin(distances, axis=1)
-        return nearest
+        nearest = distances.argmin(axis=1)
+        return np.asarray(nearest)
 
 
 @dataclass(frozen=True, eq=False)
 class ClusteredEvaluator:
-    """x ↦ k(x, Z) for landmarks Z ordered by cluster.
-
-    `parts` holds the landmarks of each cluster, and `evaluators` their x ↦ k(x, z), for clusters
-    with landmarks.
-    """
+    """x ↦ k(x, Z), where the cluster of x is that of z, else 0; z belongs to `cluster_of_z`."""
 
     kernel: Clustered
-    parts: tuple[slice, ...]
-    evaluators: dict[int, Evaluator]
+    evaluate: Evaluator
+    cluster_of_z: Indices
 
-    def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
         """Return the kernel values, shape (n, c)."""
-        n = X.shape[0]
-        c = self.parts[-1].stop
-        zeros = np.zeros((n, c))
-        values = like(zeros, X)
-
-        # cluster after cluster, because not every library writes to scattered rows
-        cluster = self.kernel.cluster_of(X)
-        order = np.argsort(cluster, kind="stable")
-        start = 0
-        for s, part in enumerate(self.parts):
-            is_member = cluster == s
-            stop = start + int(is_member.sum())
-            if stop > start and s in self.evaluators:
-                evaluate = self.evaluators[s]
-                members = take(X, order[start:stop])
-                values[start:stop, part] = evaluate(members)
-            start = stop
-
-        # and in their own order again
-        back = np.argsort(order)
-        return take(values, back)
+        values = self.evaluate(X, out)
+        cluster_of_x = self.kernel.cluster_of(X)
+        is_same = np.equal.outer(cluster_of_x, self.cluster_of_z)
+        return values * like(is_same, values)
 
 
 def meka(gram: Gram, c: int, rng: Generator) -> FeatureMap:
@@ -140,35 +108,30 @@ def meka(gram: Gram, c: int, rng: Generator) -> FeatureMap:
     clusters L = B[v]⁺ G[v, v] B[v]⁺ᵀ, the least-squares fit of each block. Unlike the paper's,
     blocks on the diagonal are fitted too: K̂ is positive semidefinite.
     """
-    kernel = require_points(gram).kernel
     n_clusters = min(CLUSTERS, c)
-    found = cluster_rows(gram, n_clusters, rng)
-    Z = found.centres.Z
+    centres, rows, _ = cluster_rows(gram, n_clusters, rng)
+    kernel = require_points(gram).kernel
+    partition = Clustered(kernel, centres.Z, ())
+    members = _shuffled_members(gram, partition, rows, rng)
 
-    # rows by the nearest centre, as new rows will be, in random order
-    nearest = Clustered(kernel, Z, ())
-    seen = gram.rows.take(found.rows)
-    cluster = nearest.cluster_of(seen)
-    drawn: list[Indices] = []
-    for s in range(n_clusters):
-        members = found.rows[cluster == s]
-        drawn.append(rng.permutation(members))
+    # of each cluster some columns, for B, and rows v, for L
+    counts = [len(mine) for mine in members]
+    sizes = _share_landmarks(c, counts)
+    columns = []
+    v = []
+    for mine, m in zip(members, sizes, strict=True):
+        columns.append(mine[:m])
+        v.append(mine[: LINK_ROWS * m])
 
-    # the columns of each cluster, for B, and the rows v, for L
-    sizes = [len(members) for members in drawn]
-    shares = _share_landmarks(c, sizes)
-    columns: list[Indices] = []
-    v: list[Indices] = []
-    for members, m in zip(drawn, shares, strict=True):
-        n_links = LINK_ROWS * m
-        columns.append(members[:m])
-        v.append(members[:n_links])
-    landmarks = gram.landmarks(np.concatenate(columns))
-    sample = Sample.of(gram, np.concatenate(v))
+    all_columns = np.concatenate(columns)
+    all_v = np.concatenate(v)
 
     # B[v]
-    basis = Clustered(kernel, Z, tuple(shares))
-    B = features_of(sample.gram, FeatureMap(basis, landmarks))
+    landmarks = gram.landmarks(all_columns)
+    basis = replace(partition, sizes=tuple(sizes))
+    to_B = FeatureMap(basis, landmarks)
+    sample = Sample.of(gram, all_v)
+    B = features_of(sample.gram, to_B)
 
     # L = B[v]⁺ G[v, v] B[v]⁺ᵀ
     times_gram = partial(times, sample.matrix)
@@ -177,14 +140,34 @@ def meka(gram: Gram, c: int, rng: Generator) -> FeatureMap:
     return FeatureMap(basis, landmarks, projection)
 
 
+def _shuffled_members(
+    gram: Gram,
+    partition: Clustered,
+    rows: Indices,
+    rng: Generator,
+) -> list[Indices]:
+    """Return the rows of each cluster in random order; the nearest centre counts, as for new rows.
+
+    The clusters of k-means may differ from these by rounding.
+    """
+    points = gram.rows.take(rows)
+    cluster = partition.cluster_of(points)
+    members = []
+    for s in range(partition.centres.shape[0]):
+        mine = rows[cluster == s]
+        members.append(rng.permutation(mine))
+    return members
+
+
 def _share_landmarks(c: int, sizes: list[int]) -> list[int]:
     """Split c landmarks evenly between clusters, with at most as many as a cluster has rows."""
     shares = [0] * len(sizes)
     left = min(c, sum(sizes))
     while left > 0:
-        # what is left, evenly among the clusters that have rows left
+        # what is left, evenly among the clusters that have rows left: there may be fewer
+        # landmarks than clusters
         roomy = [s for s, size in enumerate(sizes) if size > shares[s]]
-        parts = equal_parts(left, len(roomy))
+        parts = split_evenly(left, len(roomy))
         for s, part in zip(roomy, parts, strict=False):
             room = sizes[s] - shares[s]
             taken = min(part, room)

@@ -11,9 +11,15 @@ from scipy.linalg import solve_triangular
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
 from nysboost.gram import Gram
+from nysboost.kernels.distances import squared_norms
 from nysboost.methods.method_constants import BATCH, CANDIDATES, SMALL_PRODUCTS
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, gather
-from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky
+from nysboost.numerics.linalg import (
+    accept_proposals,
+    choose_largest,
+    pivoted_cholesky,
+    triangular_inverse,
+)
 from nysboost.numerics.tolerances import EXHAUSTED
 from nysboost.rows.driver import BlockFunction, Shared
 
@@ -48,10 +54,7 @@ class PartialFactor:
         factor_bytes = 8 * gram.n * c
         fits = factor_bytes <= gram.budget.bytes // 2
         self.is_kept = fits and not gram.rows.lazy
-        width = 0
-        if self.is_kept:
-            width = c
-        shape = (gram.n, width)
+        shape = (gram.n, c * self.is_kept)
         self.F = np.zeros(shape, order="F")
 
         self.diag = gram.host_diag()
@@ -80,11 +83,11 @@ class PartialFactor:
 
         # F Lᵀ = k(X, pivots), solved for the columns of F since the last update
         new_pivots = self.pivots[old:]
-        block = self.gram.host_block(rows, new_pivots)
+        values = self.gram.host_block(rows, new_pivots)
         below = self.lower[old:, :old]
         corner = self.lower[old:, old:]
-        rest = block - known @ below.T
-        new = _divide(rest, corner)
+        explained = known @ below.T
+        new = _divide(values - explained, corner)
         return np.hstack([known, new])
 
     def residual(self, rows: Indices, cols: Indices) -> Floats:
@@ -92,7 +95,8 @@ class PartialFactor:
         G = self.gram.host_block(rows, cols)
         left = self.at(rows)
         right = self.at(cols)
-        return G - left @ right.T
+        explained = left @ right.T
+        return G - explained
 
     def squared_norms(self, cols: Indices) -> Floats:
         """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal entry."""
@@ -100,40 +104,45 @@ class PartialFactor:
         coefficients = self._coefficients(right)
         scale = float(self.diag.max())
         shared = (coefficients, scale)
-
         task = self._pass("residual-columns", _squares, shared, cols)
         known = self._kept(self.rank)
         return self.gram.rows.fold(task, operator.add, *known)
 
     def append(self, pivots: Indices) -> None:
         """Extend L by these pivots, which must be independent of the earlier ones."""
-        # the rows of L that belong to the new pivots: L Lᵀ = W
+        # the rows [below, corner] of the new pivots, from L Lᵀ = W:
+        # corner cornerᵀ = W − below belowᵀ
         below = self.at(pivots)
         W = self.gram.host_block(pivots, pivots)
-        corner = _cholesky(W - below @ below.T)
+        explained = below @ below.T
+        corner = _cholesky(W - explained)
 
         # L = [[L, 0], [below, corner]]
         above = np.zeros_like(below.T)
-        self.lower = np.block([[self.lower, above], [below, corner]])
+        upper_half = [self.lower, above]
+        lower_half = [below, corner]
+        self.lower = np.block([upper_half, lower_half])
         self.pivots = np.append(self.pivots, pivots)
 
     def update(self) -> None:
         """Update the residual's diagonal, and F if it is kept."""
-        # L⁻ᵀ of the pivots since the last update, and what earlier columns explain of theirs
+        # the new columns of F are (k(X, new pivots) − F belowᵀ) corner⁻ᵀ
         old = self.updated
         below = self.lower[old:, :old]
         corner = self.lower[old:, old:]
-        identity = np.eye(self.rank - old)
-        inverse = solve_triangular(corner, identity, lower=True).T
-        shared = (self._coefficients(below.T), inverse)
+        coefficients = self._coefficients(below.T)
+        inverse = triangular_inverse(corner).T
+        shared = (coefficients, inverse)
 
-        # one pass: the columns of F since the last update, and their squares
+        # one pass computes them, and their squares
         new_pivots = self.pivots[old:]
         task = self._pass("pivots", _subtract_columns, shared, new_pivots)
         columns = self._kept(self.rank)
         squares = self.gram.rows.map(task, 1, *columns)
-        explained = floats_on_host(gather(squares))[:, 0]
 
+        # the squares are what they explain of the diagonal
+        on_host = floats_on_host(gather(squares))
+        explained = on_host[:, 0]
         left = self.diag - explained
         self.diag = np.maximum(left, 0)
         self.diag[self.pivots] = 0
@@ -151,8 +160,7 @@ class PartialFactor:
             return right
 
         # F Lᵀ = k(X, pivots), so A = L⁻ᵀ · right
-        known = slice(0, self.updated)
-        lower = self.lower[known, known]
+        lower = self.lower[: self.updated, : self.updated]
         solved = solve_triangular(lower, right, lower=True, trans=1)
         return np.asarray(solved)
 
@@ -190,15 +198,12 @@ def greedy(gram: Gram, c: int, rng: Generator) -> Indices:  # noqa: ARG001
         # the few largest, and the largest of the others
         order = np.argsort(-factor.diag, kind="stable")
         few = order[:BATCH]
-        others = order[BATCH:]
-        bound = factor.floor
-        if len(others):
-            largest = float(factor.diag[others[0]])
-            bound = max(bound, largest)
+        others = factor.diag[order[BATCH:]]
+        largest_other = others.max(initial=factor.floor)
 
         # pivots among the few, as long as no other row can be larger
         residual = factor.residual(few, few)
-        choose = choose_largest(bound)
+        choose = choose_largest(largest_other)
         places = pivoted_cholesky(residual, choose, BATCH)
         pivots = few[places]
         if len(pivots) == 0:
@@ -224,9 +229,10 @@ def sparse_greedy(gram: Gram, c: int, rng: Generator) -> Indices:
         candidates = np.sort(drawn)
 
         # ‖e_j‖² / e_jj
-        gains = factor.squared_norms(candidates) / factor.diag[candidates]
-        best = candidates[np.argmax(gains)]
-        factor.append(np.array([best]))
+        squares = factor.squared_norms(candidates)
+        gains = squares / factor.diag[candidates]
+        best = np.argmax(gains)
+        factor.append(candidates[[best]])
         factor.update()
     return factor.pivots
 
@@ -248,28 +254,35 @@ def rpcholesky(gram: Gram, c: int, rng: Generator) -> Indices:
         elif factor.rank == factor.updated:
             factor.diag[proposed] = 0  # their residual is rounding alone
 
-        if _is_outdated(factor, factor.rank, rate):
+        if _is_pass_worthwhile(factor, factor.rank, rate):
             factor.update()
             rate = 1.0
     return factor.pivots
 
 
-def _is_outdated(factor: PartialFactor, rank: int, rate: float) -> bool:
+def _is_pass_worthwhile(factor: PartialFactor, rank: int, rate: float) -> bool:
     """Whether a pass costs less than the proposals that it saves, if a share `rate` is accepted.
 
     Costs are counted in multiplications: c² for a proposal, and d for each of its c kernel values.
     """
     c = factor.c
-    old = factor.updated
-    if not old < rank < c:
+    added = rank - factor.updated
+    missing = c - rank
+    if added == 0 or missing == 0:
         return False
 
-    # proposals that would be refused, against the rows of a pass
+    # a proposal costs c² for its row of F, and c·d for its kernel values
     d = factor.gram.rows.n_features
-    refused = (c - rank) * (1 - rate)
-    saved = refused * c * (c + d)
-    added = rank - old
-    update = factor.gram.n * added * (rank + d)
+    proposal = c * (c + d)
+
+    # a pass: n rows of the new columns
+    row = added * (rank + d)
+    update = factor.gram.n * row
+
+    # each missing pivot takes (1 − rate) / rate refused proposals; as the rate may be 0, both
+    # sides are multiplied by it
+    refused = missing * (1 - rate)
+    saved = refused * proposal
     return SMALL_PRODUCTS * saved > rate * update
 
 
@@ -278,20 +291,21 @@ def _propose(factor: PartialFactor, rate: float, rng: Generator) -> Indices:
     n = factor.gram.n
     c = factor.c
     missing = c - factor.rank
-    needed = missing / max(rate, 1 / n)
+    least_rate = max(rate, 1 / n)
+    needed = missing / least_rate
     wanted = 2 * min(needed, c)
 
-    # a row of F and of X for each proposal, and their Gram matrix
+    # memory holds a row of F and of X for each proposal, and their Gram matrix
+    d = factor.gram.rows.n_features
     memory = factor.gram.budget.bytes // 8
-    numbers = c + BATCH + factor.gram.rows.n_features
-    most_rows = memory // (8 * numbers)
-    largest_square = int(np.sqrt(memory / 8))
+    row_bytes = 8 * (c + BATCH + d)
+    most_rows = memory // row_bytes
+    largest_square = np.sqrt(memory / 8)
 
-    # a whole number of batches
+    # a whole number of batches, at least one
     size = min(wanted, n // 16, most_rows, largest_square)
-    batches = int(size) // BATCH
-    count = BATCH * max(1, batches)
-
+    batches = max(1, int(size) // BATCH)
+    count = BATCH * batches
     probabilities = factor.diag / factor.diag.sum()
     return rng.choice(n, size=count, p=probabilities)
 
@@ -301,59 +315,87 @@ def _accept(factor: PartialFactor, proposed: Indices, rng: Generator) -> tuple[I
 
     It ends at the c-th pivot, when a pass is worth its cost, or when all proposals are rounding.
     """
-    rows, places = np.unique(proposed, return_inverse=True)
-    gram = factor.gram.restrict(rows)
-    at_last_pass = factor.diag[proposed]
-
-    # F of the proposals, a row for each
-    count = len(proposed)
-    rank = factor.rank
-    shape = (count, factor.c)
-    F = np.zeros(shape)
-    known_rows = factor.at(rows)
-    F[:, :rank] = known_rows[places]
-
+    proposals = Proposals(factor, proposed)
     accepted = np.arange(0)
-    rate = 1.0
-    for start in range(0, count, BATCH):
-        # the residual of a batch of proposals
-        stop = start + BATCH
-        batch = slice(start, stop)
-        here = places[batch]
-        known = F[batch, :rank]
-        W = gram.host_block(here, here)
-        residual = W - known @ known.T
+    for start in range(0, len(proposed), BATCH):
+        batch = slice(start, start + BATCH)
+        residual = proposals.residual(batch)
 
-        # accept with the probability of its diagonal now, over that by which they were drawn
-        drawn_by = at_last_pass[batch]
-        diagonal = np.diag(residual)
+        # accept each with the probability of its diagonal now over that at the last pass
+        drawn_by = factor.diag[proposed[batch]]
+        diagonal = residual.diagonal()
         rate = _share_accepted(diagonal, drawn_by, factor.floor)
-        accept = accept_proposals(drawn_by, factor.floor, rng)
-        new = pivoted_cholesky(residual, accept, factor.c - rank)
-        accepted = np.append(accepted, start + new)
+        rule = accept_proposals(drawn_by, factor.floor, rng)
+        missing = factor.c - proposals.rank
+        places = pivoted_cholesky(residual, rule, missing)
 
-        # the new columns of F, for the proposals that follow
-        following = places[stop:]
-        if len(new) and len(following):
-            known_after = F[stop:, :rank]
-            block = gram.host_block(following, here[new])
-            rest = block - known_after @ known[new].T
-            corner = _cholesky(residual[np.ix_(new, new)])
-            columns = slice(rank, rank + len(new))
-            F[stop:, columns] = _divide(rest, corner)
+        # what follows is judged by the residual after these pivots
+        new = start + places
+        accepted = np.append(accepted, new)
+        if len(new):
+            within = residual[np.ix_(places, places)]
+            proposals.eliminate(new, within, batch.stop)
 
-        rank += len(new)
-        is_done = rank in (factor.c, factor.updated)
-        if is_done or _is_outdated(factor, rank, rate):
+        rank = proposals.rank
+        is_complete = rank == factor.c
+        is_rounding = rank == factor.updated
+        if is_complete or is_rounding or _is_pass_worthwhile(factor, rank, rate):
             break
     return proposed[accepted], rate
+
+
+class Proposals:
+    """Proposed rows, and their rows of F, to which each accepted proposal adds a column.
+
+    Of `F`, shape (proposals, c), the first `rank` columns are known. A row may be proposed several
+    times: proposal i is row `places[i]` of `gram`, which has each row once.
+    """
+
+    def __init__(self, factor: PartialFactor, proposed: Indices) -> None:
+        distinct, self.places = np.unique(proposed, return_inverse=True)
+        self.gram = factor.gram.restrict(distinct)
+
+        # F of the pivots before
+        self.rank = factor.rank
+        shape = (len(proposed), factor.c)
+        self.F = np.zeros(shape)
+        known = factor.at(distinct)
+        self.F[:, : self.rank] = known[self.places]
+
+    def residual(self, batch: slice) -> Floats:
+        """Return (G − F Fᵀ)[batch, batch]."""
+        rows = self.places[batch]
+        G = self.gram.host_block(rows, rows)
+        F = self.F[batch, : self.rank]
+        explained = F @ F.T
+        return G - explained
+
+    def eliminate(self, pivots: Indices, within: Floats, start: int) -> None:
+        """Add the columns (G − F Fᵀ)[:, pivots] L⁻ᵀ to F, for the proposals from `start` on.
+
+        L Lᵀ is `within`, the residual on the pivots.
+        """
+        old = self.rank
+        self.rank += len(pivots)
+        following = self.places[start:]
+        if len(following) == 0:
+            return
+
+        columns = self.places[pivots]
+        G = self.gram.host_block(following, columns)
+        left = self.F[start:, :old]
+        right = self.F[pivots, :old]
+        explained = left @ right.T
+        L = _cholesky(within)
+        new = _divide(G - explained, L)
+        self.F[start:, old : self.rank] = new
 
 
 def _share_accepted(diagonal: Floats, drawn_by: Floats, floor: float) -> float:
     """Return the mean probability that proposals are accepted, which is 0 below a floor."""
     chances = diagonal / drawn_by
-    total = chances[diagonal > floor].sum()
-    return float(total) / len(chances)
+    chances[diagonal <= floor] = 0
+    return float(chances.mean())
 
 
 def _cholesky(block: Floats) -> Floats:
@@ -365,8 +407,8 @@ def _cholesky(block: Floats) -> Floats:
 
 def _divide(values: Floats, lower: Floats) -> Floats:
     """Return values · L⁻ᵀ: rows of F from those of F Lᵀ."""
-    solved: Floats = solve_triangular(lower, values.T, lower=True)
-    return solved.T
+    transposed: Floats = solve_triangular(lower, values.T, lower=True)
+    return transposed.T
 
 
 # What passes do to a block of kernel values: plain functions, which can be sent to where rows are
@@ -377,16 +419,17 @@ def _residual_rows(coefficients: Floats, values: Array, *kept: Floats) -> Floats
 
     `values` are rows of G[:, cols], behind k(X, pivots) where F is not `kept`.
     """
+    # F, or k(X, pivots), times the coefficients
     n_before, n_new = coefficients.shape
     on_host = floats_on_host(values)
-    new = on_host[:, -n_new:]
-    before = on_host[:, :n_before]
+    before = on_host
     if kept:
-        (F,) = kept
-        before = F[:, :n_before]
+        (before,) = kept
+    explained: Floats = before[:, :n_before] @ coefficients
 
-    explained: Floats = before @ coefficients
-    return np.subtract(new, explained, out=explained)
+    # G[:, cols] are the last columns
+    G = on_host[:, -n_new:]
+    return np.subtract(G, explained, out=explained)
 
 
 def _squares(shared: tuple[Floats, float], values: Array, *kept: Floats) -> Floats:
@@ -394,8 +437,7 @@ def _squares(shared: tuple[Floats, float], values: Array, *kept: Floats) -> Floa
     coefficients, scale = shared
     residual = _residual_rows(coefficients, values, *kept)
     squares = (residual / scale) ** 2
-    sums: Floats = squares.sum(axis=0)
-    return sums
+    return np.asarray(squares.sum(axis=0))
 
 
 def _subtract_columns(shared: tuple[Floats, Floats], values: Array, *kept: Floats) -> Floats:
@@ -403,9 +445,9 @@ def _subtract_columns(shared: tuple[Floats, Floats], values: Array, *kept: Float
     coefficients, inverse = shared
     residual = _residual_rows(coefficients, values, *kept)
     new = residual @ inverse
-    if kept:
-        (F,) = kept
-        old = len(coefficients)
+    old = len(coefficients)
+    for F in kept:
         F[:, old:] = new
-    squared_norms: Floats = np.einsum("ij,ij->i", new, new)
-    return squared_norms[:, None]
+
+    decrease = floats_on_host(squared_norms(new))
+    return decrease[:, None]

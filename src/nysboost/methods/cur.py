@@ -25,10 +25,11 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     floats_on_host,
+    in_float64,
     like,
     namespace,
 )
-from nysboost.numerics.linalg import max_abs, range_basis
+from nysboost.numerics.linalg import max_abs, norms, range_basis
 from nysboost.numerics.tolerances import CROSSING
 
 Choice: TypeAlias = Callable[[Gram, int, Generator], Indices]
@@ -60,7 +61,8 @@ class CUR:
         """
         # C = G[:, J], R = G[I, :] and U
         n_rows = max(1, c // 2)
-        J = self.choose(gram, c - c // 2, rng)
+        n_columns = c - c // 2
+        J = self.choose(gram, n_columns, rng)
         I = self.choose(gram, n_rows, rng)  # noqa: E741
         columns = gram.landmarks(J)
         rows = gram.landmarks(I)
@@ -75,13 +77,14 @@ class CUR:
 
         # (l, r) with the weight 1, and (l, −r) with the weight −1
         landmarks = pool([columns, rows])
-        template = gram.rows.template
-        maps = []
-        for sign in (1.0, -1.0):
-            both = xp.concat([L, sign * R])
-            projection = like(both, template)
-            maps.append(FeatureMap(gram.kernel, landmarks, projection))
         signs = np.array([1.0, -1.0])
+        maps = []
+        for sign in signs.tolist():
+            signed_R = sign * R
+            both = xp.concat([L, signed_R])
+            projection = like(both, gram.rows.template)
+            learner = FeatureMap(gram.kernel, landmarks, projection)
+            maps.append(learner)
         return Mixture(tuple(maps), signs)
 
 
@@ -94,7 +97,7 @@ def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     R_transposed = gram.cross(everything, rows)
     V, S = range_basis(R_transposed)
 
-    # C⁺ G R⁺
+    # U = T QᵀGV Sᵀ
     GV = gram.times(V)
     inner = Q.T @ GV
     return T @ inner @ S.T
@@ -102,21 +105,20 @@ def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
 
 def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = G[I, J]⁺ without small singular values, or without rounding errors."""
-    crossing = gram.cross(rows.columns, columns)
-    xp = namespace(crossing)
-    exact = xp.astype(crossing, xp.float64)
-    left, singular, right = xp.linalg.svd(exact, full_matrices=False)
+    crossing = in_float64(gram.cross(rows.columns, columns))
+    svd = namespace(crossing).linalg.svd
+    left, singular, right = svd(crossing, full_matrices=False)
 
     # k singular values stay
     values = floats_on_host(singular)
-    diagonal = gram.diag(rows.columns)
-    rounding = len(rows) * gram.eps * max_abs(diagonal)
+    largest_entry = max_abs(gram.diag(rows.columns))
+    rounding = len(rows) * gram.eps * largest_entry
     smallest = max(CROSSING * values[0], rounding)
     k = np.count_nonzero(values > smallest)
 
     # V_k Σ_k⁻¹ U_kᵀ
-    U_k = left[:, :k]
     V_k = right[:k, :].T
+    U_k = left[:, :k]
     scaled = V_k / singular[:k]
     inverse: Array = scaled @ U_k.T
     return inverse
@@ -132,68 +134,62 @@ def robust_cur(gram: Gram, c: int, rng: Generator) -> InSample:
     each round, c new columns are drawn. Their entries that differ from L by more than a threshold ζ
     are replaced by those of L, and the next L is C W_r⁺ Cᵀ. Then ζ is reduced.
     """
-    everything = np.arange(gram.n)
     most = max(1, c // 3)  # eigenvalues that may stand out
     F = np.zeros((gram.n, 0))
     zeta = np.inf
     missing = np.inf
+    everything = np.arange(gram.n)
     while missing > CONVERGED and zeta > 0:
         # fresh columns J, and the first threshold ζ
         J = rng.choice(gram.n, size=c, replace=False)
         given = gram.host_block(everything, J)
-        largest = float(np.abs(given).max())
+        largest = max_abs(given)
         zeta = min(zeta, largest)
 
-        # S: entries of the columns that L does not explain
+        # S: entries of the columns that L = F Fᵀ does not explain
         L = F @ F[J].T
-        distance = np.abs(given - L)
-        wrong = distance > zeta
-        C = np.where(wrong, L, given)
+        deviations = np.abs(given - L)
+        is_wrong = deviations > zeta
+        C = np.where(is_wrong, L, given)
 
-        # the next L, and what it misses of the other entries
+        # the next L = C W_r⁺ Cᵀ
         floor = ABOVE_NOISE * zeta * c**0.5
-        F = _factorise_columns(C, J, most, floor)
+        root = _inverse_root(C[J], most, floor)
+        F = C @ root
         L = F @ F[J].T
-        rest = np.where(wrong, 0.0, given - L)
-        missing = _relative_norm(rest, C)
+
+        # the share of the other entries that it misses
+        rest = np.where(is_wrong, 0.0, given - L)
+        scale = float(norms(C)) or 1.0
+        missing = float(norms(rest)) / scale
+
+        # all eigenvalues that may stand out are found
         rank = F.shape[1]
         if rank == most:
             break
         zeta *= FALL
 
+    # S on all entries, and F where the data are
     corrupted = _find_wrong_entries(gram, F, zeta)
-    first = everything[:1]
+    first = J[:1]
     template = gram.block(first, first)
     features = like(F, template)
-    return InSample(gram, features, np.ones(rank), corrupted=corrupted)
+    signs = np.ones(F.shape[1])
+    return InSample(gram, features, signs, corrupted=corrupted)
 
 
-def _factorise_columns(C: Floats, J: Indices, most: int, floor: float) -> Floats:
-    """Return F with F Fᵀ = C W_r⁺ Cᵀ and W = C[J], for at most `most` eigenvalues above a floor."""
-    W = C[J]
+def _inverse_root(W: Floats, most: int, floor: float) -> Floats:
+    """Return U_r Λ_r^(−½) of W = U Λ Uᵀ, for at most `most` eigenvalues above a floor."""
     symmetric = (W + W.T) / 2
-    eigenvalues, U = np.linalg.eigh(symmetric)
+    rising, U = np.linalg.eigh(symmetric)
 
-    # in falling order
-    eigenvalues = np.flip(eigenvalues)
-    U = np.flip(U, axis=1)
-
-    # U_r Λ_r^(−½)
-    above = np.count_nonzero(eigenvalues > floor)
+    # the last r are the largest
+    above = int(np.count_nonzero(rising > floor))
     r = min(most, above)
-    roots = np.sqrt(eigenvalues[:r])
-    root = U[:, :r] / roots
-    factor: Floats = C @ root
-    return factor
-
-
-def _relative_norm(rest: Floats, C: Floats) -> float:
-    """Return ‖rest‖ / ‖C‖, scaled so that squares stay in range."""
-    largest = np.abs(C).max()
-    scale = float(largest) or 1.0
-    of_rest = np.linalg.norm(rest / scale)
-    of_columns = np.linalg.norm(C / scale) or 1.0
-    return float(of_rest / of_columns)
+    first = len(W) - r
+    U_r = U[:, first:]
+    roots = np.sqrt(rising[first:])
+    return np.asarray(U_r / roots)
 
 
 def _find_wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:
@@ -202,8 +198,9 @@ def _find_wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:
     start = 0
     for strip in strips(gram):
         stop = start + strip.shape[0]
+        given = floats_on_host(strip)
         L = F[start:stop] @ F.T
-        rest = floats_on_host(strip) - L
+        rest = given - L
         is_wrong = np.abs(rest) > threshold
         wrong = np.where(is_wrong, rest, 0.0)
         parts.append(coo_array(wrong))

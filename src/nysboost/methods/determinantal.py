@@ -17,8 +17,7 @@ def dpp(gram: Gram, c: int, rng: Generator) -> Indices:
     probability d' / (d + d'), where d and d' are the determinants before and after.
     """
     start = spread_columns(gram, c, rng)
-    steps = STEPS_PER_COLUMN * c
-    return swap_chain(gram, start, steps, rng)
+    return swap_chain(gram, start, STEPS_PER_COLUMN * c, rng)
 
 
 def spread_columns(gram: Gram, c: int, rng: Generator) -> Indices:
@@ -28,24 +27,27 @@ def spread_columns(gram: Gram, c: int, rng: Generator) -> Indices:
     if gram.n > most:
         rows = rng.choice(gram.n, size=most, replace=False)
 
-    n_rows = len(rows)
+    # squared distances to the nearest column chosen; `free` is 1 for rows that are not chosen
     diag = gram.host_diag(rows)
-    nearest = np.full(n_rows, np.inf)  # squared distance to the nearest column chosen
-    free = np.ones(n_rows, dtype=bool)
+    size = len(rows)
+    nearest = np.full(size, np.inf)
+    free = np.ones(size)
     chosen: list[int] = []
     for _ in range(c):
-        # a free row, in proportion to its distance; the first uniformly
-        mass = np.where(free, nearest, 0.0)
-        if not chosen or mass.sum() == 0:  # every free row equals a column chosen
-            mass = free.astype(np.float64)
+        # a free row, in proportion to its distance; uniformly if it is the first, or if all free
+        # rows are equal to columns chosen
+        mass = free * nearest
+        if not chosen or not mass.any():
+            mass = free
         probabilities = mass / mass.sum()
-        j = int(rng.choice(n_rows, p=probabilities))
-        free[j] = False
+        j = int(rng.choice(size, p=probabilities))
+        free[j] = 0
         chosen.append(j)
 
         # ‖φ_i − φ_j‖² = k_ii − 2 k_ij + k_jj
         newest = rows[[j]]
-        column = gram.host_block(rows, newest)[:, 0]
+        block = gram.host_block(rows, newest)
+        column = block[:, 0]
         squared = diag - 2 * column + diag[j]
         distance = np.maximum(squared, 0)
         nearest = np.minimum(nearest, distance)
@@ -57,7 +59,8 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: Generator) -> Indice
 
     A multiple of the identity, √eps of the mean diagonal, keeps determinants away from zero.
     """
-    mean = float(gram.host_diag(start).mean())
+    diag = gram.host_diag(start)
+    mean = float(diag.mean())
     ridge = gram.eps**0.5 * mean or 1.0
 
     c = len(start)
@@ -66,10 +69,11 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: Generator) -> Indice
         # the kernel matrix of the state and of a number of proposals
         count = min(PROPOSALS, steps - first)
         proposed = rng.integers(gram.n, size=count)
-        rows = np.append(inside, proposed)
-        distinct, places = np.unique(rows, return_inverse=True)
+        both = np.append(inside, proposed)
+        distinct, places = np.unique(both, return_inverse=True)
         W = gram.host_block(distinct, distinct)
-        K = W + ridge * np.eye(len(distinct))
+        identity = np.eye(len(distinct))
+        K = W + ridge * identity
 
         state = places[:c]
         candidates = places[c:]
@@ -91,12 +95,13 @@ def _swaps(K: Floats, start: Indices, proposed: Indices, rng: Generator) -> Indi
         if t in inside:
             continue
 
-        # the determinant's factor d'/d when row and column s become b, with this corner
+        # with row and column s replaced by b and this corner, the determinant changes by the factor
+        # d'/d = A_ss (corner − bᵀA b) + (A b)_s²
         b = K[inside, t]
-        corner = float(K[t, t])
-        u = A @ b
-        schur = max(0.0, corner - b @ u)
-        ratio = A[s, s] * schur + u[s] ** 2
+        corner = K[t, t]
+        Ab = A @ b
+        schur = max(0.0, corner - b @ Ab)
+        ratio = A[s, s] * schur + Ab[s] ** 2
 
         # accepted with probability d' / (d + d')
         if uniform * (1 + ratio) < ratio:
@@ -110,14 +115,14 @@ def _exchange(A: Floats, s: int, b: Floats, corner: float) -> Floats:
 
     The new row has `corner` at s, and otherwise the entries of `b`.
     """
-    # without row and column s
+    # without row and column s: A − A_:s A_s: / A_ss, whose own row and column s are zero
     product = np.outer(A[:, s], A[s])
     without = A - product / A[s, s]
 
-    # with b in their place, and its corner
-    change = -(without @ b)
-    schur = corner + b @ change
-    change[s] = 1.0
-    added = np.outer(change, change) / schur
-    exchanged: Floats = without + added
-    return exchanged
+    # block inversion adds v vᵀ / schur, with v = −(without · b) but 1 at s, and the Schur
+    # complement corner − bᵀ (without · b)
+    v = -(without @ b)
+    schur = corner + b @ v
+    v[s] = 1.0
+    added = np.outer(v, v) / schur
+    return np.asarray(without + added)

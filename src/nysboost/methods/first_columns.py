@@ -22,9 +22,9 @@ def nearest_to_centres(gram: Gram, m: int, rng: Generator) -> Indices:
     """Return the distinct rows nearest to the m centres of "kmeans"."""
     centres, rows, _ = cluster_rows(gram, m, rng)
     points = gram.rows.take(rows)
-    squared = to_host(squared_distances(points, centres.Z))
-    nearest = squared.argmin(axis=0)
-    distinct = np.unique(rows[nearest])
+    distances = to_host(squared_distances(points, centres.Z))
+    places = distances.argmin(axis=0)
+    distinct = np.unique(rows[places])
     return _filled(distinct, gram.n, m, rng)
 
 

@@ -21,7 +21,7 @@ from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks, require_points
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import inner_products
-from nysboost.numerics.arrays import Array, Floats, like, namespace, take
+from nysboost.numerics.arrays import Array, Floats, identity, like, namespace, take
 
 DrawPoints: TypeAlias = Callable[[int, int, Generator], tuple[Floats, Floats]]
 """(D, d, rng) ↦ D standard normal points with d coordinates, and D uniform numbers."""
@@ -36,7 +36,6 @@ class Waves(Kernel):
         D = Y.shape[0] // 2
         frequencies = take(Y, slice(0, D))
         angles = inner_products(X, frequencies)
-
         xp = namespace(angles)
         cosines = xp.cos(angles)
         sines = xp.sin(angles)
@@ -62,8 +61,9 @@ class RandomFeatures:
         Z = like(frequencies, gram.rows.template)
         landmarks = Landmarks(None, Z)
 
-        identity = np.eye(2 * D)
-        projection = like(identity / np.sqrt(D), Z)
+        # every wave by D^(−½)
+        unit = identity(2 * D, Z)
+        projection = unit / D**0.5
         return FeatureMap(Waves(), landmarks, projection)
 
 
@@ -76,34 +76,39 @@ def independent(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
 
 def orthogonal(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
     """Return points in orthogonal groups of d, which reduces the variance (Yu et al. 2016)."""
-    # directions: rotations, as many as it takes
+    # directions: the rows of random rotations, as many as it takes; with random signs of Q the
+    # distribution is uniform
     rotations = []
-    count = -(-size // d)
-    for _ in range(count):
+    for _ in range(0, size, d):
         square = rng.normal(size=(d, d))
         Q, _ = np.linalg.qr(square)
         signs = rng.choice([-1.0, 1.0], size=d)
         rotations.append(Q * signs)
-    directions = np.concatenate(rotations)[:size]
+    stacked = np.concatenate(rotations)
+    directions = stacked[:size]
 
-    # lengths of normal points
+    # the lengths of normal points are χ-distributed
     squared = rng.chisquare(d, size=size)
     lengths = np.sqrt(squared)
     normal = directions * lengths[:, None]
+
     uniform = rng.uniform(size=size)
     return normal, uniform
 
 
 def evenly_spread(size: int, d: int, rng: Generator) -> tuple[Floats, Floats]:
     """Return evenly spread points, from a scrambled Sobol sequence (Avron et al. 2016)."""
-    # the sequence has 2^k points
+    # the sequence has 2^k ≥ size points
     sobol = qmc.Sobol(d + 1, rng=rng)
-    exponent = (size - 1).bit_length()
-    points = sobol.random_base2(exponent)[:size]
+    k = (size - 1).bit_length()
+    sequence = sobol.random_base2(k)
+    points = sequence[:size]
 
     # away from 0 and 1, where normal quantiles are infinite
     margin = 2.0**-40
     spread = np.clip(points, margin, 1 - margin)
+
+    # the first coordinate stays uniform
     uniform = spread[:, 0]
     normal = ndtri(spread[:, 1:])
     return normal, uniform

@@ -14,6 +14,7 @@ from nysboost.features.feature_map import FeatureMap, Mixture
 from nysboost.features.residual import Residual
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, like, namespace
+from nysboost.numerics.linalg import max_abs
 
 
 class InSample(Approximation):
@@ -58,8 +59,7 @@ class InSample(Approximation):
         """Whether K̂ is positive semidefinite."""
         eigenvalues, _ = self._spectrum
         n = self.shape[0]
-        largest = float(np.abs(eigenvalues).max())
-        rounding = self.gram.eps * n * largest
+        rounding = self.gram.eps * n * max_abs(eigenvalues)
         smallest = eigenvalues.min() + self.shift
         return bool(smallest >= -rounding)
 
@@ -90,6 +90,6 @@ class InSample(Approximation):
     def _factor(self) -> Factor:
         # a map without landmarks, because F is known
         shape = (0, len(self.weights))
-        no_projection = np.empty(shape)
-        no_map = FeatureMap(self.gram.kernel, self.landmarks, no_projection)
+        projection = np.empty(shape)
+        no_map = FeatureMap(self.gram.kernel, self.landmarks, projection)
         return Factor(self.gram, no_map, self.weights, F=self._kept)

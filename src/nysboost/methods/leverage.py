@@ -6,6 +6,7 @@ draw the next, better sample by these scores. "arp" updates the scores after eac
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,12 @@ class WeightedSample:
     rows: Indices
     weights: Floats
 
+    def within(self, gram: Gram, landmarks: Landmarks) -> Floats:
+        """Return SᵀKS, shape (s, s), for the landmarks at these rows."""
+        W = floats_on_host(gram.within(landmarks))
+        scale = np.outer(self.weights, self.weights)
+        return W * scale
+
 
 def rls(gram: Gram, c: int, rng: Generator) -> Indices:
     """Sample c distinct columns in proportion to approximate ridge leverage scores.
@@ -40,68 +47,77 @@ def rls(gram: Gram, c: int, rng: Generator) -> Indices:
     if c >= gram.n:
         return np.arange(gram.n)
 
-    rows, scores = recursive_scores(gram, c, rng)
-    probabilities = normalise(scores)
+    rows, probabilities = recursive_scores(gram, c, rng)
     return rng.choice(rows, size=c, replace=False, p=probabilities)
 
 
-def normalise(scores: Floats) -> Floats:
-    """Return positive probabilities in proportion to scores."""
-    smallest = np.finfo(np.float64).tiny
-    positive = np.maximum(scores, smallest)
-    return np.asarray(positive / positive.sum())
-
-
 def recursive_scores(gram: Gram, c: int, rng: Generator) -> tuple[Indices, Floats]:
-    """Return all rows in random order, with ridge leverage scores for drawing c columns.
+    """Return all rows in random order, with probabilities in proportion to leverage scores.
 
     The rows are halved until few are left. Then, level by level, a weighted sample of the previous
     level gives the scores of twice as many rows. The ridge λ is the tail of the spectrum beyond
     rank k, divided by k, where 4 k log c is about c. This takes about 2 n c kernel values.
     """
-    # k, of which each direction takes 4 log c columns
+    # each of k directions takes 4 log c columns
     oversampling = np.log(c + 2)
-    rank = np.ceil(c / (4 * oversampling))
-    k = max(1, int(rank))
+    per_direction = 4 * oversampling
+    k = math.ceil(c / per_direction)
 
-    # the levels: the first n, n/2, n/4, … rows in random order
+    # the levels are the first n, n/2, n/4, … rows in random order
     order = rng.permutation(gram.n)
-    smallest = gram.n
-    sizes: list[int] = []
-    while smallest > 2 * c:
-        sizes.append(smallest)
-        smallest //= 2
-    if not sizes:
-        sizes = [gram.n]
+    sizes = _halved(gram.n, 2 * c)
 
-    # the rows of the smallest level stand for all by a few of them, drawn uniformly
-    few = min(c, smallest)
-    weight = np.sqrt(smallest / few)
-    weights = np.full(few, weight)
-    sample = WeightedSample(order[:few], weights)
-
-    # level by level: scores by the sample before, and the sample for the next level
+    # level by level, from the smallest: the sample for the next level, by scores from the sample
+    # before
     diag = gram.host_diag()
-    for size in reversed(sizes):
+    smallest_level = order[: sizes[-1]]
+    sample = _uniform_sample(smallest_level, c)
+    for size in reversed(sizes[1:-1]):
         level = order[:size]
         ridge = tail_ridge(gram, sample, k)
         scores = leverage_scores(gram, level, sample, ridge, diag)
-        if size < gram.n:
-            expected = oversampling * scores
-            probabilities = np.clip(expected, gram.eps, 1.0)
-            sample = _draw_by_probabilities(level, probabilities, rng)
-    return order, scores
+        expected = oversampling * scores
+        probabilities = np.clip(expected, gram.eps, 1.0)
+        sample = _draw_by_probabilities(level, probabilities, rng)
+
+    # all rows, each with a positive probability
+    ridge = tail_ridge(gram, sample, k)
+    scores = leverage_scores(gram, order, sample, ridge, diag)
+    smallest_float = np.finfo(np.float64).tiny
+    positive = np.maximum(scores, smallest_float)
+    probabilities = positive / positive.sum()
+    return order, probabilities
+
+
+def _halved(n: int, most: int) -> list[int]:
+    """Return n, n/2, n/4, … down to the first size that is at most `most`."""
+    sizes = [n]
+    while sizes[-1] > most:
+        half = sizes[-1] // 2
+        sizes.append(half)
+    return sizes
+
+
+def _uniform_sample(rows: Indices, c: int) -> WeightedSample:
+    """Return c rows, or all, that stand for rows in random order: each has the weight √(n/c)."""
+    n = len(rows)
+    size = min(c, n)
+    weight = np.sqrt(n / size)
+    weights = np.full(size, weight)
+    return WeightedSample(rows[:size], weights)
 
 
 def _draw_by_probabilities(rows: Indices, probabilities: Floats, rng: Generator) -> WeightedSample:
     """Take each row with its probability p and weight 1/√p; if none, take the likeliest."""
     uniform = rng.uniform(size=len(rows))
-    chosen = np.flatnonzero(uniform < probabilities)
-    if len(chosen) == 0:
-        likeliest = np.argmax(probabilities)
-        chosen = np.array([likeliest])
-    weights = 1 / np.sqrt(probabilities[chosen])
-    return WeightedSample(rows[chosen], weights)
+    is_drawn = uniform < probabilities
+    if not is_drawn.any():
+        likeliest = probabilities.argmax()
+        is_drawn[likeliest] = True
+
+    roots = np.sqrt(probabilities[is_drawn])
+    weights = 1 / roots
+    return WeightedSample(rows[is_drawn], weights)
 
 
 def bless(gram: Gram, c: int, rng: Generator) -> Indices:
@@ -115,28 +131,32 @@ def bless(gram: Gram, c: int, rng: Generator) -> Indices:
     start = n * float(diag.max())
     ridge = start
     no_rows = np.arange(0)
-    sample = WeightedSample(no_rows, np.ones(0))
+    no_weights = np.ones(0)
+    sample = WeightedSample(no_rows, no_weights)
     while True:
-        # scores of a uniform sample of rows, at this ridge
+        # scores of a uniform sample of rows, at this ridge: the effective dimension is at most
+        # n max k(x, x) / λ
         most_dimensions = start / ridge
-        wanted = np.ceil(OVERSAMPLING * FALL_OF_RIDGE * most_dimensions)
-        size = min(n, max(c, int(wanted)))
+        wanted = math.ceil(OVERSAMPLING * FALL_OF_RIDGE * most_dimensions)
+        size = min(n, max(c, wanted))
         rows = rng.choice(n, size=size, replace=False)
         scores = leverage_scores(gram, rows, sample, ridge, diag)
 
-        # their sum over all rows is the effective dimension
-        total = scores.sum()
-        dimension = total * n / size
-        is_enough = OVERSAMPLING * dimension >= c
+        # the effective dimension is the sum of the scores of all rows
+        dimension = scores.sum() * n / size
+        columns = OVERSAMPLING * dimension
         is_rounding = ridge <= gram.eps * start
-        if is_enough or is_rounding:
+        if columns >= c or is_rounding:
             drawn = Pool(size).sample(c, rng, scores)
             return rows[drawn]
 
         # the sample for the next ridge, drawn by these scores
-        count = max(1, round(OVERSAMPLING * dimension))
-        probabilities = scores / total
+        count = max(1, round(columns))
+        probabilities = scores / scores.sum()
         drawn = rng.choice(size, size=count, p=probabilities)
+
+        # a row is drawn (size / n) · count · p times on average; one over this is its squared
+        # weight, so that S Sᵀ is the identity on average
         expected = size * count * probabilities[drawn]
         weights = np.sqrt(n / expected)
         sample = WeightedSample(rows[drawn], weights)
@@ -161,39 +181,35 @@ def leverage_scores(
 
     # L Lᵀ = SᵀKS + λI
     landmarks = gram.landmarks(sample.rows)
-    inner = _weighted_within(gram, landmarks, sample)
+    inner = sample.within(gram, landmarks)
     identity = np.eye(len(inner))
-    lower = np.linalg.cholesky(inner + ridge * identity)
+    ridged = inner + ridge * identity
+    L = np.linalg.cholesky(ridged)
 
-    # the features B L⁻ᵀ = K S L⁻ᵀ
-    inverse = triangular_inverse(lower).T
+    # the squared norm of the features B L⁻ᵀ = K S L⁻ᵀ is the diagonal of B (SᵀKS + λI)⁻¹ Bᵀ
+    inverse = triangular_inverse(L).T
     projection = sample.weights[:, None] * inverse
     features = FeatureMap(gram.kernel, landmarks, projection)
-    factor = Factor(gram, features)
 
     # rows as they are stored, so that each part of a store is read once
     order = np.argsort(rows)
+    factor = Factor(gram, features)
     in_order = factor.only(rows[order])
-    residual[order] -= in_order.squared_norms()
+    explained = in_order.squared_norms()
+    residual[order] -= explained
     return np.maximum(residual, 0) / ridge
 
 
 def tail_ridge(gram: Gram, sample: WeightedSample, k: int) -> float:
     """Return the tail of the weighted sample's spectrum beyond its k largest, divided by k."""
     landmarks = gram.landmarks(sample.rows)
-    inner = _weighted_within(gram, landmarks, sample)
+    inner = sample.within(gram, landmarks)
     trace = float(np.trace(inner))
     rising = np.linalg.eigvalsh(inner)
     largest = rising[-k:]
     tail = trace - float(largest.sum())
-    return max(tail / k, gram.eps * trace)
-
-
-def _weighted_within(gram: Gram, landmarks: Landmarks, sample: WeightedSample) -> Floats:
-    """Return SᵀKS, shape (s, s), for the landmarks at the sample's rows."""
-    W = floats_on_host(gram.within(landmarks))
-    scale = np.outer(sample.weights, sample.weights)
-    return W * scale
+    rounding = gram.eps * trace
+    return max(tail / k, rounding)
 
 
 def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
@@ -221,20 +237,20 @@ def arp(gram: Gram, c: int, rng: Generator) -> Landmarks:
     pivots = rpcholesky(G, size, rng)
     landmarks = G.landmarks(pivots)
     learner = fit_learner(G, landmarks, len(pivots))
-    F = features_of(G, learner)
+    F = floats_on_host(features_of(G, learner))
 
-    # its eigenvectors, with F = Q R: Q times the left singular vectors of R
-    Q, R = np.linalg.qr(floats_on_host(F))
+    # its c leading eigenvectors V, without directions that are rounding; with F = Q R they are Q
+    # times the left singular vectors of R
+    Q, R = np.linalg.qr(F)
     left, singular, _ = np.linalg.svd(R)
-
-    # V, without directions that are rounding
-    floor = ROUNDING * EPS * singular[0]
+    rounding = ROUNDING * EPS * singular[0]
     leading = singular[:c]
-    rank = int(np.count_nonzero(leading > floor))
+    rank = int(np.count_nonzero(leading > rounding))
     V = Q @ left[:, :rank]
 
-    # pivots of V Vᵀ
+    # pivots of V Vᵀ, the linear kernel of the rows of V
     rows = ArrayRows(V)
     projector = KernelGram(rows, Linear(), gram.budget)
     columns = rpcholesky(projector, rank, rng)
-    return sample.lift_to_rows(G.landmarks(columns))
+    landmarks = G.landmarks(columns)
+    return sample.lift_to_rows(landmarks)

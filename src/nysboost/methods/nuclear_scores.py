@@ -29,14 +29,14 @@ def nuclear_scores(gram: Gram, c: int, rng: Generator, row_cap: int) -> Landmark
     """
     size = max(row_cap, SCORED_ROWS * c)
     sample = take_sample(gram, size, rng)
-
     G = floats_on_host(sample.matrix)
     residual = ScoredResidual(G, c, gram.eps)
     while not residual.is_exhausted:
         residual.eliminate_best()
 
     pivots = np.array(residual.pivots)
-    return sample.lift_to_rows(sample.gram.landmarks(pivots))
+    landmarks = sample.gram.landmarks(pivots)
+    return sample.lift_to_rows(landmarks)
 
 
 class ScoredResidual:
@@ -47,11 +47,10 @@ class ScoredResidual:
     """
 
     def __init__(self, G: Floats, c: int, eps: float) -> None:
-        s = len(G)
         self.G = G
-        self.most = min(c, s)
+        self.most = min(c, len(G))
         self.pivots: list[int] = []
-        shape = (s, self.most)
+        shape = (len(G), self.most)
         self._columns: Floats = np.zeros(shape, order="F")
 
         self.diag = G.diagonal().copy()
@@ -83,40 +82,42 @@ class ScoredResidual:
         scores = self.scores()
         while True:
             j = int(np.argmax(scores))
-            column = self.column(j)
-            score = float(column @ column)
-            is_right = scores[j] <= OVERRATED * score
-            if is_right or scores[j] == 0:
+            f = self.column(j)
+            score = f @ f
+            most = OVERRATED * score
+            if scores[j] <= max(most, 0.0):
                 break
             scores[j] = score  # what had been added to it was rounding
-        self._eliminate(j, column)
+        self._eliminate(j, f)
 
     def column(self, j: int) -> Floats:
-        """Return r_j / √R_jj, the column that would be added to F."""
+        """Return f = r_j / √R_jj, the column that would be added to F: its score is ‖f‖²."""
         explained = self.F @ self.F[j]
         r = self.G[:, j] - explained
         root = np.sqrt(self.diag[j])
-        column: Floats = r / root
-        return column
+        return np.asarray(r / root)
 
-    def _eliminate(self, j: int, column: Floats) -> None:
-        """Replace R by R − f fᵀ, and ‖r_i‖² by ‖r_i‖² − 2 f_i (R f)_i + f_i² ‖f‖²."""
-        # R f, from G and the columns of F so far
-        explained = self.F @ (self.F.T @ column)
-        R_times_column = self.G @ column - explained
-        squared_norm = column @ column
-        self.squares += column * (column * squared_norm - 2 * R_times_column)
+    def _eliminate(self, j: int, f: Floats) -> None:
+        """Replace R by R − f fᵀ, and ‖r_i‖² by ‖r_i‖² + f_i (f_i ‖f‖² − 2 (R f)_i)."""
+        # R f = G f − F Fᵀ f, with the columns of F so far
+        products = self.F.T @ f
+        explained = self.F @ products
+        Rf = self.G @ f - explained
+        squared_norm = f @ f
+        change = f * squared_norm - 2 * Rf
+        self.squares += f * change
 
         # f is the next column of F
         rank = len(self.pivots)
-        self._columns[:, rank] = column
+        self._columns[:, rank] = f
         self.pivots.append(j)
-        left = self.diag - column**2
+        left = self.diag - f**2
         self.diag = np.maximum(left, 0)
         self.diag[self.pivots] = 0
 
         # the subtractions have left too few digits
-        if self.squares.sum() < FALLEN * self.sum_when_computed:
+        total = self.squares.sum()
+        if total < FALLEN * self.sum_when_computed:
             self._compute_squares()
 
     def _compute_squares(self) -> None:

@@ -92,7 +92,8 @@ def write_archive(path: Path, content: Archive) -> None:
         body["checksum"] = _checksum(body)
         text = json.dumps(body, indent=1, ensure_ascii=False)
         whole = text.encode("utf-8", "surrogatepass")  # which text of unknown encoding may have
-        archive.writestr(zipfile.ZipInfo(DESCRIPTION, EPOCH), whole)
+        info = zipfile.ZipInfo(DESCRIPTION, EPOCH)
+        archive.writestr(info, whole)
 
 
 class _Summed:
@@ -154,7 +155,8 @@ def _read(archive: zipfile.ZipFile, path: Path) -> Archive:
     _require(n_bytes <= path.stat().st_size)
 
     # check which program and version wrote it
-    text = archive.read(DESCRIPTION).decode("utf-8", "surrogatepass")
+    description = archive.read(DESCRIPTION)
+    text = description.decode("utf-8", "surrogatepass")
     body = json.loads(text)
     if body["format"] != FORMAT:
         raise ModelFileError(FOREIGN.format(str(path)))
@@ -174,8 +176,10 @@ def _read(archive: zipfile.ZipFile, path: Path) -> Archive:
     _require(expected == _checksum(body))
     arrays = {}
     for name, checksum in body["arrays"].items():
-        arrays[name] = _array(archive.read(name), checksum)
-    return Archive(body["model"], arrays, str(body["library_version"]))
+        data = archive.read(name)
+        arrays[name] = _array(data, checksum)
+    library_version = str(body["library_version"])
+    return Archive(body["model"], arrays, library_version)
 
 
 def _array(data: bytes, expected: str) -> HostArray:

@@ -31,10 +31,9 @@ from nysboost.numerics.arrays import Array, is_array, is_sparse
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.rows import ArrayRows
-from nysboost.tables.codes import Codes
+from nysboost.tables.codes import Codes, PiecewiseCodes
 from nysboost.tables.columns import Column
 from nysboost.tables.dates import CYCLES
-from nysboost.tables.piecewise import PiecewiseCodes
 from nysboost.tables.schema import KINDS, Schema
 
 Shape: TypeAlias = tuple[int, ...]
@@ -82,11 +81,15 @@ def check_landmarks(landmarks: Landmarks) -> None:
         shape_of(points, 2)
 
     # rows of the training table, which may be saved beside their points
-    if indices is not None:
-        (m,) = shape_of(indices, 1)
-        require(indices.dtype.kind in "iu", "landmarks and their indices")
-        require(m == 0 or int(indices.min()) >= 0, "landmarks and their indices")
-        require(points is None or points.shape[0] == m, "points and indices of landmarks")
+    if indices is None:
+        return
+    (m,) = shape_of(indices, 1)
+    require(indices.dtype.kind in "iu", "landmarks and their indices")
+    smallest = indices.min(initial=0)
+    require(smallest >= 0, "landmarks and their indices")
+    if points is not None:
+        n_points = points.shape[0]
+        require(n_points == m, "points and indices of landmarks")
 
 
 def check_blocks(projection: BlockDiagonal) -> None:
@@ -97,11 +100,12 @@ def check_blocks(projection: BlockDiagonal) -> None:
 
 def check_map(feature_map: FeatureMap) -> None:
     """Check that N has a row for each landmark, and the metric an entry for each column."""
+    # an array or blocks, of which both have a shape
     m = len(feature_map.landmarks)
     projection = feature_map.projection
     if projection is not None:
-        shape = tuple(projection.shape)
-        require(len(shape) == 2 and shape[0] == m, "landmarks and projection")
+        height, *others = projection.shape
+        require(height == m and len(others) == 1, "landmarks and projection")
 
     # a metric has one number for all columns, or one or more for each
     points = feature_map.landmarks.points
@@ -110,7 +114,8 @@ def check_map(feature_map: FeatureMap) -> None:
         return
     if np.ndim(metric.map) > 0:
         n_columns = points.shape[1]
-        require(metric.map.shape[0] == n_columns, "landmarks and metric")
+        n_mapped = len(metric.map)
+        require(n_mapped == n_columns, "landmarks and metric")
 
 
 def check_mixture(mixture: Mixture) -> None:
@@ -121,11 +126,12 @@ def check_mixture(mixture: Mixture) -> None:
 
 
 def check_quantiles(quantiles: Quantiles) -> None:
-    """Check that every feature has as many heights as knots, at least two."""
+    """Check that every feature has as many heights as knots, at least one."""
     require(len(quantiles.knots) == len(quantiles.heights), "knots and heights")
 
     for knots, heights in zip(quantiles.knots, quantiles.heights, strict=True):
-        require(shape_of(knots, 1) == shape_of(heights, 1), "knots and heights")
+        shape = shape_of(knots, 1)
+        require_shape(heights, shape, "knots and heights")
         require(len(knots) > 0, "a feature and its knots")
 
 
@@ -133,7 +139,8 @@ def check_clusters(kernel: Clustered) -> None:
     """Check that every cluster has a centre and a number of landmarks."""
     s, _ = shape_of(kernel.centres, 2)
     require(len(kernel.sizes) == s, "clusters and their sizes")
-    require(min(kernel.sizes, default=0) >= 0, "sizes of clusters")
+    smallest = min(kernel.sizes, default=0)
+    require(smallest >= 0, "sizes of clusters")
 
 
 # Linear models
@@ -146,13 +153,15 @@ def check_predictor(predictor: LinearPredictor) -> None:
 
 def check_variance_scale(scale: VarianceScale) -> None:
     """Check that a scale of variances has a factor and a floor for each target."""
-    require(shape_of(scale.a, 1) == shape_of(scale.b, 1), "factors and floors of variances")
+    shape = shape_of(scale.a, 1)
+    require_shape(scale.b, shape, "factors and floors of variances")
 
 
 def check_shape(shape: ResidualShape) -> None:
     """Check that quantiles of residuals are known at each level."""
-    expected = (*shape_of(shape.levels, 1), len(NORMAL_SCORES))
-    require(shape_of(shape.values, 2) == expected, "levels and quantiles of residuals")
+    (n_levels,) = shape_of(shape.levels, 1)
+    expected = (n_levels, len(NORMAL_SCORES))
+    require_shape(shape.values, expected, "levels and quantiles of residuals")
 
 
 def check_distribution(distribution: Distribution) -> None:
@@ -197,25 +206,29 @@ def check_tree(tree: Tree) -> None:
 
     Every node but the first, and every leaf, is the child of one node that comes before it.
     """
+    # a direction, a threshold and two children for each of k nodes
     (k,) = shape_of(tree.thresholds, 1)
-
     n_directions, _ = shape_of(tree.directions, 2)
     require(n_directions == k, "directions and thresholds of a tree")
     require_shape(tree.children, (k, 2), "children and thresholds of a tree")
     if k == 0:
         return
 
-    require(tree.children.dtype.kind in "iu", "nodes of a tree")
-
-    # each is there once: leaves as −1 − j, and all nodes but the first
-    leaves_and_nodes = [*range(-(k + 1), 0), *range(1, k)]
-    found = np.sort(tree.children, axis=None)
-    require(np.array_equal(found, leaves_and_nodes), "nodes and leaves of a tree")
+    # every leaf is there once, leaf j as −1 − j, and every node but the first
+    children = tree.children
+    require(children.dtype.kind in "iu", "nodes of a tree")
+    leaves = range(-(k + 1), 0)
+    nodes = range(1, k)
+    found = np.sort(children, axis=None)
+    is_complete = np.array_equal(found, [*leaves, *nodes])
+    require(is_complete, "nodes and leaves of a tree")
 
     # children come after their parents
     parents = np.arange(k)[:, None]
-    later = (tree.children < 0) | (tree.children > parents)
-    require(later.all(), "nodes of a tree and their order")
+    is_leaf = children < 0
+    is_later = children > parents
+    are_ordered = np.all(is_leaf | is_later)
+    require(bool(are_ordered), "nodes of a tree and their order")
 
 
 def check_leaves(leaves: Leaves) -> None:
@@ -232,12 +245,15 @@ def check_leaves(leaves: Leaves) -> None:
     n_leaves = leaves.tree.n_leaves
     require_shape(starts, (n_leaves + 1,), "leaves and their first rows")
     require(starts.dtype.kind in "iu", "leaves and their first rows")
-    require(starts[0] == 0 and starts[-1] == n, "leaves and their rows")
-    require((np.diff(starts) >= 0).all(), "leaves and their rows")
+    require(starts[0] == 0, "leaves and their rows")
+    require(starts[-1] == n, "leaves and their rows")
+    are_ordered = np.all(starts[1:] >= starts[:-1])
+    require(bool(are_ordered), "leaves and their rows")
 
     # cutting planes belong to the mapped inputs
-    if len(leaves.tree.thresholds):
-        require(leaves.tree.directions.shape[1] == q, "rows and directions of leaves")
+    n_nodes, width = leaves.tree.directions.shape
+    if n_nodes > 0:
+        require(width == q, "rows and directions of leaves")
 
 
 def check_member(member: Member) -> None:
@@ -251,7 +267,8 @@ def check_member(member: Member) -> None:
     # leaves predict the same targets
     r, t = member.model.w.shape
     if member.leaves is not None:
-        require(member.leaves.w.shape[1] == t, "targets of a member and of its leaves")
+        of_leaves = member.leaves.w.shape[1]
+        require(of_leaves == t, "targets of a member and of its leaves")
 
     # logistic weights and the correction belong to the same features
     if member.logistic is not None:
@@ -260,6 +277,17 @@ def check_member(member: Member) -> None:
     if member.corrected is not None:
         require_shape(member.corrected.w, (r, t), "a member and its correction")
 
+    # so does the model before it, and it has the same columns
+    base = member.base
+    if base is None:
+        return
+    targets_of_base = base.w.shape[1]
+    require(targets_of_base == t, "targets of a member and of its base")
+    points_of_base = base.features.landmarks.points
+    if points is not None and points_of_base is not None:
+        width = points_of_base.shape[1]
+        require(width == points.shape[1], "columns of a member and of its base")
+
 
 # Tables
 
@@ -267,17 +295,23 @@ def check_member(member: Member) -> None:
 def check_column(column: Column) -> None:
     """Check that a column is of a known kind, and has a count for each of its values."""
     require(column.kind in KINDS, "a column and its kind")
-    require(set(column.cycles) <= CYCLES.keys(), "a column and its cycles")
-    require(len(column.counts) == len(column.values), "values and their counts")
-    is_plain = [isinstance(value, str | int | float) for value in column.values]
+    cycles = set(column.cycles)
+    require(cycles <= CYCLES.keys(), "a column and its cycles")
+
+    # the categories
+    values = column.values
+    require(len(column.counts) == len(values), "values and their counts")
+    is_plain = [isinstance(value, str | int | float) for value in values]
     require(all(is_plain), "a category and its values")
 
 
 def check_schema(schema: Schema) -> None:
     """Check that a schema has the columns, and the medians, of as many as it says."""
-    require(len(schema.columns) in (0, schema.width), "columns and their number")
+    width = schema.width
+    n_columns = len(schema.columns)
+    require(n_columns in (0, width), "columns and their number")
     if schema.medians is not None:
-        require_shape(schema.medians, (schema.width,), "columns and medians")
+        require_shape(schema.medians, (width,), "columns and medians")
 
 
 def check_codes(codes: Codes) -> None:
@@ -288,14 +322,17 @@ def check_codes(codes: Codes) -> None:
         if means is None:
             continue
         n_means, _ = shape_of(means, 2)
-        require(n_means == len(column.values) + 2, "values and means")
+        expected = len(column.values) + 2
+        require(n_means == expected, "values and means")
 
 
 def check_piecewise(codes: PiecewiseCodes) -> None:
-    """Check that every feature has non-decreasing edges, and that the first two differ."""
+    """Check that the edges of every feature increase."""
     for edges in codes.edges:
         shape_of(edges, 1)
-        require((np.diff(edges) > 0).all(), "edges of a feature")
+        steps = np.diff(edges)
+        are_increasing = np.all(steps > 0)
+        require(bool(are_increasing), "edges of a feature")
 
 
 # Estimators
@@ -322,8 +359,9 @@ def check_learned(estimator: object) -> None:
     members = getattr(estimator, "_members", ())
     for name in ("_centre", "_unit", "_variance_of_y"):
         if members and hasattr(estimator, name):
+            value = getattr(estimator, name)
             n_targets = members[0].model.w.shape[1]
-            require_shape(getattr(estimator, name), (n_targets,), f"targets and their {name}")
+            require_shape(value, (n_targets,), f"targets and their {name}")
 
     # the maps must take as many numbers as a row of the table becomes
     codes = getattr(estimator, "_table", None)
@@ -332,7 +370,8 @@ def check_learned(estimator: object) -> None:
     width = len(codes.origins)
     for member in members:
         if member.codes is not None:
-            require(len(member.codes.edges) == width, "a table and the codes of a member")
+            n_coded = len(member.codes.edges)
+            require(n_coded == width, "a table and the codes of a member")
         else:
             _check_width(member.model.features, width)
     if hasattr(estimator, "_transform"):
@@ -341,4 +380,5 @@ def check_learned(estimator: object) -> None:
 
 def _check_width(features: FeatureMap, width: int) -> None:
     points = features.landmarks.points
-    require(points is None or points.shape[1] == width, "a table and landmarks")
+    if points is not None:
+        require(points.shape[1] == width, "a table and landmarks")

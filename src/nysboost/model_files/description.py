@@ -66,7 +66,8 @@ def check_fields(value: object) -> None:
     """Check that each field of a dataclass is of the type that its class says."""
     kind: Saved = type(value)
     for name, hint in _field_types(kind).items():
-        require(is_of(getattr(value, name), hint), f"{kind.__name__} and its {name}")
+        content = getattr(value, name)
+        require(is_of(content, hint), f"{kind.__name__} and its {name}")
 
 
 @cache
@@ -106,7 +107,8 @@ def is_of(value: object, hint: Saved) -> bool:
 
     # truth values are whole numbers of Python
     if kind in NUMBERS:
-        return isinstance(value, NUMBERS[kind]) and not isinstance(value, bool)
+        is_number = isinstance(value, NUMBERS[kind])
+        return is_number and not isinstance(value, bool)
     return isinstance(value, kind)
 
 
@@ -259,12 +261,14 @@ class ModelEncoder:
     def _encode_shared(self, value: Saved, where: str) -> Json:
         """Add an array or an object to the file, and return a reference to it."""
         if isinstance(value, np.generic):
-            return {"scalar": self._add_array(np.asarray(value))}
+            name = self._add_array(np.asarray(value))
+            return {"scalar": name}
 
         # NumPy arrays of numbers or text
         if isinstance(value, np.ndarray):
             if value.dtype.kind in SAVED_KINDS:
-                return {"array": self._add_array(np.asarray(value))}
+                name = self._add_array(np.asarray(value))
+                return {"array": name}
             types = {type(item) for item in value.flat}
             if value.dtype.kind == "O" and types <= {str}:
                 return {"names": value.tolist()}
@@ -293,8 +297,9 @@ class ModelEncoder:
         for name, part in saved.to_parts(value).items():
             parts[name] = self.encode(part, f"{name} of {inside}")
 
+        number = len(self.objects)
         self.objects.append({"type": saved.name, "parts": parts})
-        return {"object": len(self.objects) - 1}
+        return {"object": number}
 
     def _add_array(self, array: HostArray) -> str:
         name = f"{len(self.arrays)}.npy"
@@ -308,8 +313,8 @@ def _not_savable(value: object, where: str) -> NotSavableError:
         name = getattr(value, "__name__", type(value).__name__)
         return NotSavableError(
             f"The model uses your own function {name} ({where}), but a model file holds no code: "
-            "use one of NysBoost's kernels or kernel='precomputed', or save the model with "
-            "joblib.dump."
+            "use one of NysBoost's kernels or kernel='precomputed', or define it in a module of "
+            "yours and save the model with joblib.dump."
         )
 
     kind = type(value)
@@ -391,7 +396,8 @@ class ModelDecoder:
         device = self._device or device
         key = name, library, device
         if key not in self._moved:
-            self._moved[key] = _to_device(self._arrays[name], library, device)
+            array = self._arrays[name]
+            self._moved[key] = _to_device(array, library, device)
         return self._moved[key]
 
 

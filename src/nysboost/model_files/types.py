@@ -37,13 +37,11 @@ from nysboost.model_files.description import (
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.dask_rows import DaskRows
-from nysboost.rows.rows import ArrayRows, Rows
+from nysboost.rows.rows import ArrayRows, DroppedRows, EncodedRows, Rows
 from nysboost.rows.stored_rows import StoredRows
-from nysboost.rows.views import DroppedRows, EncodedRows
 from nysboost.settings import Settings
-from nysboost.tables.codes import Codes
+from nysboost.tables.codes import Codes, PiecewiseCodes
 from nysboost.tables.columns import Column
-from nysboost.tables.piecewise import PiecewiseCodes
 from nysboost.tables.schema import Schema
 
 # Approximations

@@ -1,1 +1,1 @@
-"""Arrays of any namespace, linear algebra, clustering, optimisers, threads and progress."""
+"""Arrays of any namespace, linear algebra, clustering, threads and progress."""

@@ -32,7 +32,7 @@ class Shaped(Protocol):
 
 
 TableLike: TypeAlias = ArrayLike | Shaped
-"""What users give as rows, targets or right-hand sides: anything that `data.recognise` knows."""
+"""What users give as rows, targets or right-hand sides: anything that `rows.recognise` knows."""
 
 OutputLike: TypeAlias = Shaped | str | PathLike[str]
 """A place to write features: an array, an HDF5 or Zarr array, or the path of a .npy file."""
@@ -172,11 +172,10 @@ def identity(size: int, reference: Array) -> Array:
     return namespace(reference).eye(size, **_kind(reference))
 
 
-def take(array: Array, indices: Selection, axis: int = 0) -> Array:
-    """Return the rows, or columns, at `indices`, which are on the host or moved by `place`."""
+def take(array: Array, indices: Selection | Array, axis: int = 0) -> Array:
+    """Return the rows, or columns, at `indices`, which are on the host or where the array is."""
     if not is_numpy(array) and not isinstance(indices, slice):
-        there = place(indices, array)
-        return namespace(array).take(array, there, axis=axis)
+        return namespace(array).take(array, place(indices, array), axis=axis)
 
     # NumPy's indexing, which others have for slices
     if axis == 1:
@@ -186,10 +185,10 @@ def take(array: Array, indices: Selection, axis: int = 0) -> Array:
     return array[indices, ...]
 
 
-def place(indices: Indices, reference: Array) -> Indices:
+def place(indices: Indices | Array, reference: Array) -> Indices:
     """Return indices on the device of an array, for repeated use."""
     if is_numpy(reference) or not isinstance(indices, np.ndarray):
-        return indices
+        return cast(Indices, indices)
     at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
     there = namespace(reference).asarray(at, device=device(reference))
     return cast(Indices, there)
@@ -380,6 +379,13 @@ def spaced_indices(n: int, at_most: int) -> Indices:
     count = min(n, at_most)
     last = n - 1
     return np.linspace(0, last, count).astype(np.intp)
+
+
+def sample_step(n: int, size: int) -> int:
+    """Return the power of two s for which every s-th of n rows gives at most `size` rows."""
+    parts = max(1, -(-n // size))
+    exponent = np.ceil(np.log2(parts))
+    return int(2**exponent)
 
 
 # Results that are written into an array that exists

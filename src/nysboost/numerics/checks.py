@@ -17,6 +17,7 @@ from nysboost.numerics.arrays import (
     Indices,
     Numbers,
     entries,
+    gather,
     is_array,
     is_sparse,
     to_host,
@@ -154,6 +155,9 @@ class Budget:
         return cls(memory, int(n_jobs))
 
 
+DEFAULT_BUDGET = Budget()
+
+
 def as_bytes(max_memory: int | str) -> int:
     """Return 500_000_000, "500MB" or "0.5GiB" as a number of bytes."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Z]*)\s*", str(max_memory).upper())
@@ -209,12 +213,7 @@ def refuse_non_finite(
         return
 
     # all entries, or those that a sparse matrix stores
-    if is_sparse(values):
-        stored = values.tocoo()
-    else:
-        stored = to_host(values)
-    numbers = entries(stored)
-
+    numbers = to_host(entries(values))
     wrong = ~np.isfinite(numbers)
     if gaps:
         wrong = np.isinf(numbers)
@@ -222,15 +221,16 @@ def refuse_non_finite(
         return
 
     # the first of them, for the message
-    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    first = np.argwhere(wrong)[0]
     what = "infinity"
-    if np.isnan(numbers[at]):
+    if np.isnan(numbers[tuple(first)]):
         what = "NaN"
 
     # its row, and its column in a table
-    place = at
-    if is_sparse(stored):
-        place = (stored.row[at], stored.col[at])
+    place = first
+    if is_sparse(values):
+        coordinates = np.stack(values.tocoo().coords, axis=1)
+        place = coordinates[first[0]]
     where = f"row {start + place[0]}"
     if len(place) > 1:
         where += f", column {place[1]}"
@@ -243,9 +243,12 @@ def refuse_wrong_shape(X: NumberTable, name: str) -> None:
     if len(X.shape) == 2:
         return
 
-    advice = f"numpy.reshape({name}, (-1, 1)) makes one feature of a vector."
+    x = "x"
+    if name.isidentifier():
+        x = name
+    advice = f"numpy.reshape({x}, (-1, 1)) makes one feature of a vector, and (1, -1) one row."
     if len(X.shape) > 2:
-        advice = f"numpy.reshape({name}, (len({name}), -1)) makes one row of each entry."
+        advice = f"numpy.reshape({x}, (len({x}), -1)) makes one row of each entry."
     raise ValueError(
         f"{name} has shape {tuple(X.shape)}; a table of shape (n, d) is needed. "
         f"Reshape your data: {advice}"
@@ -255,9 +258,7 @@ def refuse_wrong_shape(X: NumberTable, name: str) -> None:
 def refuse_empty(table: NumberTable, name: str) -> None:
     """Raise if a table has no rows or no columns."""
     if 0 in table.shape:
-        what = "feature"
-        if table.shape[0] == 0:
-            what = "sample"
+        what = "feature" if table.shape[0] else "sample"
         said = f"{name} has 0 {what}(s) (shape={tuple(table.shape)})"
         raise ValueError(f"{said}: there is nothing to approximate, to learn from or to predict.")
 
@@ -354,3 +355,20 @@ def _to_float64(array: Numbers, name: str) -> Floats:
         if isinstance(error, TypeError):
             raise TypeError(msg) from error
         raise ValueError(msg) from error
+
+
+# Targets
+
+
+def bring_to_host(y: Given, learner: object, what: str = "targets") -> Given:
+    """Return y on the host; raise if it is None."""
+    if y is None:
+        raise ValueError(
+            f"{type(learner).__name__} requires y to be passed, but the target y is None: "
+            f"give as many {what} as X has rows."
+        )
+
+    y = gather(y)
+    if hasattr(y, "device") and not isinstance(y, np.ndarray):
+        return to_host(y)
+    return y

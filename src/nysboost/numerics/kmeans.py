@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 from scipy.sparse import csr_matrix
 
@@ -13,7 +11,6 @@ from nysboost.numerics.arrays import (
     Indices,
     block_bytes,
     dense,
-    dtype_name,
     in_float64,
     is_sparse,
     like,
@@ -22,7 +19,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.linalg import max_abs, memberships, unit_of
+from nysboost.numerics.linalg import memberships, unit_of
 
 FEW_ITER = 5  # rounds, where centres are a start: joint on MNIST, 12: the same error to 0.1 %
 MAX_ITER = 300  # rounds at most, as in scikit-learn; few runs come near
@@ -46,17 +43,15 @@ def clusters(
     survive a fork. With `rough`, centred points are in float32, which costs half.
     """
     # points in units in which squares are in range, and the first centroids among them
-    unit = _unit_for_squares(X, rough)
-    points = X
-    if unit != 1:
-        points = X / unit
-    cloud = _Cloud(points, rough)
+    unit = unit_of(X)
+    cloud = _Cloud(X / unit, rough)
     seeds = _seeds_among(cloud, c, rng)
     Z = cloud.take(seeds)
 
     # Lloyd's rounds, until points stay where they are, or centroids move by little of the variance
     d = X.shape[1]
-    mean_square = 2 * float(cloud.half_norms.mean())
+    mean_half = namespace(Z).mean(cloud.half_norms)
+    mean_square = 2 * float(mean_half)
     least = STILL * mean_square / d
     owner = np.full(cloud.n, -1)
     for _ in range(max_iter):
@@ -80,23 +75,10 @@ def clusters(
     return Z, owner
 
 
-def _unit_for_squares(X: Array, rough: bool) -> float:
-    """Return the unit in which squares of the entries are in range, or 1."""
-    dtype = dtype_name(X)
-    if rough:
-        dtype = "float32"
-    far = float(np.finfo(dtype).max) ** 0.25
-
-    largest = max_abs(X)
-    if largest == 0 or 1 / far < largest < far:
-        return 1.0
-    return unit_of(X)
-
-
 class _Cloud:
     """Points, centred if they are dense, so that products are accurate.
 
-    `half_norms` are ½‖x‖², shape (n,), on the host.
+    `half_norms` are ½‖x‖² in float64, shape (n,), where the points are.
     """
 
     def __init__(self, points: Array, rough: bool) -> None:
@@ -106,19 +88,20 @@ class _Cloud:
         if is_sparse(points):
             self.X = points.tocsr()
             squares = self.X.multiply(self.X)
-            norms = np.asarray(squares.sum(axis=1))
+            sums = np.asarray(squares.sum(axis=1))
+            norms = sums.ravel()
         else:
             xp = namespace(points)
             self.centre = xp.mean(points, axis=0)
             self.X = points - self.centre
-            norms = to_host(xp.sum(self.X * self.X, axis=1))
+            norms = xp.sum(self.X * self.X, axis=1)
             if rough:
                 self.X = xp.astype(self.X, xp.float32)
-        self.half_norms = norms.ravel().astype(np.float64) / 2
+        self.half_norms = in_float64(norms) / 2
 
     def take(self, indices: Indices | Array) -> Array:
         """Return points at `indices`, which may be where the points are, dense."""
-        return dense(take(self.X, cast(Indices, indices)))
+        return dense(take(self.X, indices))
 
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
@@ -126,11 +109,11 @@ class _Cloud:
         points = take(self.X, rows)
         return half - points @ Z.T
 
-    def squared_distances(self, Z: Array, half_norms: Array) -> Array:
-        """Return ‖x − z‖² for all points in float64 (c, n); ½‖x‖² are on their device."""
+    def squared_distances(self, Z: Array) -> Array:
+        """Return ‖x − z‖² for all points in float64, shape (c, n)."""
         everything = slice(0, self.n)
         scores = in_float64(self.scores(Z, everything))
-        squared = 2 * (scores.T + half_norms)
+        squared = 2 * (scores.T + self.half_norms)
         return namespace(squared).clip(squared, min=0.0)
 
     def nearest(self, Z: Array) -> tuple[Indices, Floats]:
@@ -143,8 +126,11 @@ class _Cloud:
             scores = self.scores(Z, rows)
             xp = namespace(scores)
             owner[rows] = to_host(xp.argmin(scores, axis=1))
-            lowest = to_host(xp.min(scores, axis=1))
-            squared[rows] = 2 * (self.half_norms[rows] + lowest)
+
+            # ‖x − z‖² = 2 (½‖x‖² + score)
+            lowest = xp.min(scores, axis=1)
+            half = self.half_norms[rows] + lowest
+            squared[rows] = 2 * to_host(half)
         return owner, np.maximum(squared, 0.0)
 
     def means(self, owner: Indices, squared: Floats, before: Array) -> Array:
@@ -176,7 +162,11 @@ def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
 
 
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
-    """Return c points by greedy k-means++, on the points' device, without waiting for a GPU."""
+    """Return c points by greedy k-means++, on the points' device, without waiting for a GPU.
+
+    Points are drawn in proportion to their squared distance from the nearest seed. Of those drawn
+    together, the ones that lower the loss most become seeds.
+    """
     together = 1
     trials = 2 + int(np.log(c))
     if cloud.rough:
@@ -187,43 +177,32 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
     equal = np.full(cloud.n, 1 / cloud.n)
     first = rng.choice(cloud.n, size=1, p=equal)
     Z = cloud.take(first)
-    xp = namespace(Z)
-    chosen = [like(first, Z, xp.int64)]
-
-    half_norms = like(cloud.half_norms, Z, xp.float64)
-    nearest = cloud.squared_distances(Z, half_norms)[0, :]
+    nearest = cloud.squared_distances(Z)[0, :]
+    xp = namespace(nearest)
     ones = xp.ones_like(nearest)
+    seeds = [like(first, Z, xp.int64)]
 
     # all random numbers are there before the first is used
     draws = -(-(c - 1) // together)
     numbers = rng.random((draws, trials))
-    uniform = like(numbers, Z, xp.float64)
+    uniform = like(numbers, nearest)
     for i in range(draws):
-        # points are drawn in proportion to their squared distance from the seeds
-        drawn = _draw_in_proportion(nearest, uniform[i, :])
-        candidates = cloud.take(drawn)
-        closer = cloud.squared_distances(candidates, half_norms)
+        # no distance is left if few points are distinct: then it is the last point
+        summed = xp.cumulative_sum(nearest)
+        marks = uniform[i, :] * summed[-1]
+        drawn = xp.searchsorted(summed, marks, side="right")
+        drawn = xp.clip(drawn, max=cloud.n - 1)
 
-        # and those that lower the loss most become seeds
-        left = c - len(chosen)
+        # the distances of all points from their nearest seed, if a drawn point were one
+        candidates = cloud.take(drawn)
+        closer = cloud.squared_distances(candidates)
+        left = c - len(seeds)
         for _ in range(min(together, left)):
             closer = xp.minimum(closer, nearest)
             losses = closer @ ones
             best = xp.reshape(xp.argmin(losses), (1,))
             nearest = xp.take(closer, best, axis=0)[0, :]
-            chosen.append(xp.take(drawn, best))
+            seeds.append(xp.take(drawn, best))
 
-    found = to_host(xp.concat(chosen))
+    found = to_host(xp.concat(seeds))
     return found.astype(np.intp)
-
-
-def _draw_in_proportion(mass: Array, uniform: Array) -> Array:
-    """Return points drawn in proportion to shares, by uniform numbers on [0, 1)."""
-    xp = namespace(mass)
-    summed = xp.cumulative_sum(mass)
-    total = summed[-1]
-    drawn = xp.searchsorted(summed, uniform * total, side="right")
-
-    # no mass is left if few points are distinct
-    last = mass.shape[0] - 1
-    return xp.clip(drawn, max=last)

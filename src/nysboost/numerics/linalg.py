@@ -137,39 +137,42 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     Singular values at the rounding level count as zero. Only matrix products are used: AᵀA gives
     directions within six digits of the largest, and the rest is treated in the same way.
     """
+    # throughout, Q = A T / scale, and rest = A turn / scale is orthogonal to Q; in units of the
+    # scale, squares stay in range
     xp = namespace(A)
-
-    # A turn / scale = rest holds throughout; in units of the scale, squares stay in range
     c = A.shape[1]
     scale = max_abs(A) or 1.0
     rest = in_float64(A) / scale
     turn = like(np.eye(c), rest)
 
-    # singular values below this share of the largest are rounding
-    rounding_of_entries = ROUNDING * epsilon(A)
-    rounding_of_sums = c * EPS
-    smallest = max(rounding_of_entries, rounding_of_sums)
+    # singular values below this share of the largest are rounding, of entries or of sums
+    smallest = max(ROUNDING * epsilon(A), c * EPS)
 
     Q = rest[:, :0]
     T = turn[:, :0]
     floor = 0.0
     while rest.shape[1] > 0:
-        # the directions of what is left, by their squared singular values
-        squares, V = _eigh(rest.T @ rest)
+        # σ² and V of what is left, restᵀ rest = V σ² Vᵀ
+        products = rest.T @ rest
+        with threads_for(products.shape[0]):
+            squares, V = xp.linalg.eigh(products)
         largest = float(squares[-1])
         floor = floor or largest * smallest**2
         if not largest > floor:
             break
 
-        # those within six digits of the largest are resolved, and become columns of Q
+        # σ within six digits of the largest are resolved: rest V / σ are nearly orthonormal
         least = max(largest * RESOLVED, floor)
         unresolved = int(np.sum(to_host(squares) <= least))
         sizes = xp.sqrt(squares[unresolved:])
         side = V[:, unresolved:] / sizes
         part, back = _without(Q, T, rest @ side, turn @ side)
 
-        # by now the part is nearly orthonormal, and its own Cholesky factor makes it so
-        step = _inverse_cholesky(part.T @ part)
+        # with partᵀ part = L Lᵀ, part L⁻ᵀ are orthonormal, and new columns of Q
+        products = part.T @ part
+        with threads_for(products.shape[0]):
+            L = xp.linalg.cholesky(products)
+            step = triangular_inverse(L).T
         Q = xp.concat([Q, part @ step], axis=1)
         T = xp.concat([T, back @ step], axis=1)
 
@@ -180,20 +183,6 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     # what is left of the columns goes to zero, and a pseudoinverse has no part in it
     inside = T - turn @ (turn.T @ T)
     return Q, inside / scale
-
-
-def _eigh(S: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues of a symmetric matrix in increasing order, and its eigenvectors."""
-    with threads_for(S.shape[0]):
-        values, vectors = namespace(S).linalg.eigh(S)
-    return values, vectors
-
-
-def _inverse_cholesky(S: Array) -> Array:
-    """Return L⁻ᵀ of S = L Lᵀ."""
-    with threads_for(S.shape[0]):
-        L = namespace(S).linalg.cholesky(S)
-        return triangular_inverse(L).T
 
 
 def orthonormalise(S: Array, T: Array) -> Array | None:
@@ -390,3 +379,10 @@ def accept_proposals(drawn_by: Floats, floor: float, rng: np.random.Generator) -
         return None
 
     return rule
+
+
+def median(values: Floats) -> float:
+    """Return the median, computed from halves, because a sum may be out of range."""
+    if len(values) == 0:
+        return 0.0
+    return float(2 * np.median(values / 2))

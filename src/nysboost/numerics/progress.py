@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 import multiprocessing
 import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,7 +19,6 @@ from nysboost.numerics.messages import format_seconds
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
 
 T = TypeVar("T")
 
@@ -87,7 +85,9 @@ class Progress:
             line = f"{self.share:.0%} of the work is done"
         if line:
             self.spoke = now
-            self.say(self.sentence(line))
+            if self.rest:
+                line = f"{line}, {self.rest}"
+            self.say(line)
 
     @property
     def passed(self) -> float:
@@ -138,12 +138,6 @@ class Progress:
         if left is None or left < 1:
             return ""
         return f"about {format_seconds(left)} left"
-
-    def sentence(self, line: str) -> str:
-        """Return the line with the remaining time, if known."""
-        if not self.rest:
-            return line
-        return f"{line}, {self.rest}"
 
 
 _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
@@ -223,18 +217,13 @@ def _show(progress: Progress, title: str, verbose: int | None) -> Iterator[None]
     if verbose != 0 and _has_screen():
         bar = _Bar(progress, title)
         progress.pause = math.inf
-    if verbose:
-        progress.say = _Lines(progress, title, bar)
 
-    try:
-        if bar is None:
-            yield
-            return
-        with bar:
-            yield
-    finally:
-        if isinstance(progress.say, _Lines):
-            progress.say.close()
+    lines = _Lines(progress, title, bar)
+    if verbose:
+        progress.say = lines
+    with bar or nullcontext():
+        yield
+    lines.close()
 
 
 class _Lines:
@@ -259,7 +248,7 @@ class _Lines:
 
     def close(self) -> None:
         """Print a last line when the work has ended, if there were others."""
-        if self._used and sys.exc_info()[0] is None:
+        if self._used:
             self("done")
 
 
@@ -289,23 +278,13 @@ class _Bar:
                 self.shown.start()
 
             if self.shown is not None:
-                self._update(self.shown, task)
+                # without a total, rich shows a moving bar
+                work = self._progress
+                total = work.total if work.share < 1 else None
+                self.shown.update(task, total=total, completed=work.done, left=work.rest)
+                self.shown.refresh()
         if self.shown is not None:
             self.shown.stop()
-
-    def _update(self, shown: RichProgress, task: TaskID) -> None:
-        """Show the progress; without a total, rich shows a moving bar."""
-        work = self._progress
-        total = None
-        if work.share < 1:
-            total = work.total
-        shown.update(
-            task,
-            total=total,
-            completed=work.done,
-            left=work.rest,
-        )
-        shown.refresh()
 
 
 def _make_bar() -> RichProgress:
@@ -341,9 +320,5 @@ def _has_screen() -> bool:
     if sys.stderr is not None and sys.stderr.isatty():
         return True
 
-    # a notebook, where IPython runs this code
-    get_shell = getattr(builtins, "get_ipython", None)
-    if get_shell is None:
-        return False
-    in_notebook = type(get_shell()).__name__ == "ZMQInteractiveShell"
-    return in_notebook and find_spec("ipywidgets") is not None
+    # a notebook
+    return "ipykernel" in sys.modules and find_spec("ipywidgets") is not None

@@ -49,20 +49,17 @@ def mark_worker_thread() -> None:
 def usable_threads(budget: Budget) -> int:
     """Return the number of threads that the user's settings allow for a pass."""
     # the settings of BLAS outside our own limits
-    limits = []
     with _lock:
+        limits = []
         for i, (get, _) in enumerate(_libraries()):
-            before = get()
-            if i in _changed:
-                before, _ = _changed[i]
+            now = get()
+            before, _ = _changed.get(i, (now, now))
             limits.append(before)
-    if not limits:
-        limits = [1]
 
     # the user's limit, and that of the thread
-    for most in (budget.threads, _local.__dict__.get("most")):
-        if most is not None:
-            limits.append(most)
+    others = (budget.threads, _local.__dict__.get("most"))
+    limits = limits or [1]
+    limits += [most for most in others if most is not None]
     return min(limits)
 
 
@@ -177,13 +174,11 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _libraries() -> tuple[_Library, ...]:
-    """Return the BLAS libraries of NumPy and SciPy, cached because finding them takes milliseconds.
-
-    For OpenBLAS, these are its own functions, if its threads belong to the process.
-    """
+    """Return the BLAS libraries, cached because finding them takes milliseconds."""
     found: list[_Library] = []
     for one in ThreadpoolController().select(user_api="blas").lib_controllers:
         functions = one.get_num_threads, one.set_num_threads
+        # threadpoolctl limits OpenBLAS's own threads only for the calling thread
         if getattr(one, "threading_layer", "") == "pthreads":
             functions = _openblas_functions(one.dynlib) or functions
         found.append(functions)
@@ -191,7 +186,7 @@ def _libraries() -> tuple[_Library, ...]:
 
 
 def _openblas_functions(loaded: object) -> _Library | None:
-    """Return OpenBLAS's own functions of a library, under any of their names, if it has them."""
+    """Return OpenBLAS's functions for the process, under any of their names, if it has them."""
     for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
         name = f"{prefix}openblas_{{}}_num_threads{suffix}"
         change = getattr(loaded, name.format("set"), None)

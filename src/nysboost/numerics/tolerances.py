@@ -7,6 +7,7 @@ import numpy as np
 # Rounding
 
 EPS = float(np.finfo(np.float64).eps)  # of float64, in which all small dense algebra is done
+TINY = float(np.finfo(np.float64).tiny)  # the divisor instead of 0
 ROUNDING = 4  # epsilons of the largest eigenvalue below which those of W or A are rounding
 SUMMED = 16  # epsilons by which two inner products of equal columns may differ
 EXHAUSTED = 16  # c times so many epsilons of the largest diagonal are what c eliminations round

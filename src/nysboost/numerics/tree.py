@@ -53,14 +53,10 @@ class Tree:
         growing.add(np.arange(s))
 
         # two-dimensional also where there is no node
-        directions = np.array([cut.direction for cut in growing.cuts])
-        thresholds = np.array([cut.threshold for cut in growing.cuts])
+        directions = np.array(growing.directions).reshape(-1, q)
+        thresholds = np.array(growing.thresholds)
         children = np.array(growing.children, dtype=np.intp)
-        return cls(
-            directions.reshape(-1, q),
-            thresholds,
-            children.reshape(-1, 2),
-        )
+        return cls(directions, thresholds, children.reshape(-1, 2))
 
     @property
     def n_leaves(self) -> int:
@@ -111,12 +107,13 @@ def _rows_in_leaf(s: int, most: int, n: int) -> int:
 
 
 class _Growing:
-    """A tree under construction: cuts, and two children of each."""
+    """A tree under construction: direction, threshold and two children of each cut."""
 
     def __init__(self, U: Array, most: int) -> None:
         self.U = U
         self.most = most
-        self.cuts: list[Cut] = []
+        self.directions: list[Floats] = []
+        self.thresholds: list[float] = []
         self.children: list[list[int]] = []
         self.n_leaves = 0
 
@@ -130,14 +127,14 @@ class _Growing:
             return -self.n_leaves
 
         # a node comes before its children
-        node = len(self.cuts)
-        children: list[int] = []
-        self.cuts.append(cut)
-        self.children.append(children)
+        node = len(self.thresholds)
+        self.directions.append(cut.direction)
+        self.thresholds.append(cut.threshold)
+        self.children.append([])
 
         below = self.add(rows[~cut.above])
         above = self.add(rows[cut.above])
-        children += [below, above]
+        self.children[node] = [below, above]
         return node
 
 

@@ -2,8 +2,9 @@
 
 All numbers are float64. A model fitted to an array has one input ``X`` of shape (n, d). A model
 fitted to a data frame has one input of shape (n, 1) per column, with the column's name: numbers,
-Booleans as 0 and 1, dates in seconds since 1970 (UTC), durations in seconds, and text for
-categories. A missing value is NaN, or empty text. The file describes the type of each input.
+Booleans as 0 and 1, dates in seconds since 1970 (in UTC if the dates of the fit had a time zone),
+durations in seconds, and text for categories. A missing value is NaN, or empty text. The file
+describes the type of each input.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.estimators import KernelPCA
-from nysboost.estimators.base import BaseNystroem
+from nysboost.estimators.transformers import BaseNystroem
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.onnx_export.graph import Graph
 from nysboost.onnx_export.inputs import read_rows

@@ -11,6 +11,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike
 
 from nysboost._version import SOFTWARE
+from nysboost.tables.dates import ZONED
 from nysboost.user_error import import_optional
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ OPERATORS: dict[np.ufunc, str] = {
 INPUTS = {
     "number": "a number; NaN where it is missing",
     "boolean": "1 or 0; NaN where it is missing",
-    "date": "seconds since 1970-01-01 00:00 UTC; NaN where it is missing",
+    "date": "seconds since 1970-01-01 00:00, without a time zone; NaN where it is missing",
+    ZONED: "seconds since 1970-01-01 00:00 UTC; NaN where it is missing",
     "duration": "seconds; NaN where it is missing",
     "category": "text; empty where it is missing",
 }
@@ -58,7 +60,11 @@ class Tensor(NDArrayOperatorsMixin):
 
     def column(self, j: int) -> Tensor:
         """Return a column, shape (n, 1)."""
-        return self.graph("Gather", self, [j], axis=1)
+        return self.columns([j])
+
+    def columns(self, positions: ArrayLike) -> Tensor:
+        """Return some columns, shape (n, len(positions))."""
+        return self.graph("Gather", self, positions, axis=1)
 
 
 Operand: TypeAlias = Tensor | ArrayLike
@@ -114,7 +120,10 @@ class Graph:
         return Tensor(self, name, elements)
 
     def column_input(self, j: int, kind: str) -> Tensor:
-        """Add an input for the column j of a data frame."""
+        """Add an input for the column j of a data frame, called column_j if names are no text."""
+        if not self._columns:
+            return self.input(f"column_{j}", 1, kind)
+
         name = self._columns[j]
         if name not in ("", *OUTPUTS):
             return self.input(name, 1, kind)
@@ -140,7 +149,10 @@ class Graph:
         if elements == "STRING":
             texts = [str(value) for value in array]
             array = np.array(texts, dtype=object)
-        if elements == "INT64":
+        largest = np.iinfo(np.int64).max
+        if array.dtype.kind == "u" and array.max() > largest:
+            elements = "UINT64"
+        elif elements == "INT64":
             array = array.astype(np.int64)
 
         found = self("Gather", array, positions)
@@ -195,9 +207,10 @@ class Graph:
         )
 
         # name the versions of the operators
+        versions = [helper.make_opsetid(*opset) for opset in OPSETS.items()]
         model = helper.make_model(
             graph,
-            opset_imports=[helper.make_opsetid(*operators) for operators in OPSETS.items()],
+            opset_imports=versions,
             producer_name=SOFTWARE,
             ir_version=8,
         )

@@ -17,25 +17,34 @@ from nysboost.tables.dates import CYCLES, DIGITS, Cycle
 
 def read_rows(g: Graph, model: BaseEstimator) -> Tensor:
     """Return the inputs as numbers (n, width), encoded with the codes of the model's table."""
-    # make one input for an array, or one for each named column
+    codes: Codes | None = getattr(model, "_table", None)
+    columns: list[Column] = []
+    if codes is not None:
+        columns = list(codes.schema.columns)
+
+    # make one input for an array, or one for each column that has a name, or beside a category
     X = None
-    if not hasattr(model, "feature_names_in_"):
+    has_names = hasattr(model, "feature_names_in_")
+    has_text = any(column.used and column.kind == "category" for column in columns)
+    if not has_names and not has_text:
         X = g.input("X", model.n_features_in_)
 
     # plain numbers need no codes
-    codes: Codes | None = getattr(model, "_table", None)
-    if codes is None or not codes.schema.columns:
+    if codes is None or not columns:
         if X is None:
-            columns = range(model.n_features_in_)
-            X = join([g.column_input(j, "number") for j in columns])
+            inputs = [g.column_input(j, "number") for j in range(model.n_features_in_)]
+            X = join(inputs)
         if codes is None or codes.schema.medians is None:
             return X
+
+        # gaps are filled by medians
         gaps = np.isnan(X)
-        return g("Where", gaps, codes.schema.medians[None], X)
+        medians = codes.schema.medians[None, :]
+        return g("Where", gaps, medians, X)
 
     # encode columns of any kind
     parts: list[Tensor] = []
-    for j, column in enumerate(codes.schema.columns):
+    for j, column in enumerate(columns):
         if not column.used:
             continue
         if X is None:
@@ -64,10 +73,13 @@ def _encode_number(g: Graph, x: Tensor, column: Column) -> list[Tensor]:
         phase = _phase(x, CYCLES[name])
         angle = phase * (2 * np.pi)
         sine = _round(np.sin(angle))
-        # onnxruntime 1.20 has no cosine of doubles
-        cosine = _round(np.sin(angle + np.pi / 2))
-        codes = [phase, sine, cosine]
-        parts += [g("Where", gaps, 0.0, code) for code in codes]
+
+        # onnxruntime 1.20 has no cosine of doubles: cos a = sin(a + π/2)
+        ahead = angle + np.pi / 2
+        cosine = _round(np.sin(ahead))
+        for code in (phase, sine, cosine):
+            without_gaps = g("Where", gaps, 0.0, code)
+            parts.append(without_gaps)
     return parts
 
 
@@ -113,9 +125,11 @@ def _encode_category(
     parts = []
     if shown:
         is_value = g("Equal", at, [list(shown)])
-        parts.append(g("Where", is_value, 1.0, 0.0))
+        one_hot = g("Where", is_value, 1.0, 0.0)
+        parts.append(one_hot)
     if means is not None:
         # the last two means are those of unknown values, −2, and of gaps, −1
         flat = g("Reshape", at, [-1])
-        parts.append(g("Gather", means, flat, axis=0))
+        of_value = g("Gather", means, flat, axis=0)
+        parts.append(of_value)
     return parts

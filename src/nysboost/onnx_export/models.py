@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from nysboost.estimators import KernelPCA
-from nysboost.estimators.base import BaseNystroem
+from nysboost.estimators.transformers import BaseNystroem
 from nysboost.features.feature_map import FeatureMap
+from nysboost.features.linear import LinearPredictor
 from nysboost.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Metric, Polynomial
 from nysboost.kernels.metric import Quantiles
 from nysboost.learn import NystroemClassifier, NystroemRegressor
@@ -22,13 +24,18 @@ from nysboost.numerics.arrays import Floats, dense, floats_on_host
 from nysboost.numerics.tree import Tree
 from nysboost.onnx_export.graph import Operand, Tensor, join
 
+WIDE = 100.0
+"""Columns whose landmarks span more bandwidths than this are wide, such as dates in seconds."""
+
+
 # Models
 
 
 def transform(model: BaseNystroem, X: Tensor) -> Tensor:
     """Return k(x, Z) N of a transformer."""
     features = model._transform
-    K = _map_points(features, X).evaluate(features.kernel)
+    points = _map_points(features, X)
+    K = points.evaluate(features.kernel)
     N = floats_on_host(features.normalization)
     return K @ N
 
@@ -36,7 +43,8 @@ def transform(model: BaseNystroem, X: Tensor) -> Tensor:
 def project(model: KernelPCA, X: Tensor) -> Tensor:
     """Return the principal components of features."""
     F = transform(model.features_, X)
-    components: Tensor = (F - model.mean_) @ model.components_.T
+    centred = F - model.mean_
+    components: Tensor = centred @ model.components_.T
     return components
 
 
@@ -54,20 +62,24 @@ def classify(model: NystroemClassifier, X: Tensor) -> tuple[Tensor, Tensor]:
     g = X.graph
     k = len(model.classes_)
     found = _predict(model._members, X)
-    scores = g("Gather", found, np.arange(k), axis=1)
+    scores = found.columns(range(k))
 
     # logits: slope · s + power · log s + bias, and those of the logistic regressions
     calibration = model._calibration
-    logits = scores * calibration.slope + calibration.bias[None, :]
+    bias = calibration.bias[None, :]
+    logits = scores * calibration.slope + bias
     if model._members[0].logistic is not None:
-        of_regressions = g("Gather", found, np.arange(k, 2 * k), axis=1)
+        of_regressions = found.columns(range(k, 2 * k))
         logits = logits + of_regressions
     if calibration.power:
         positive = g("Max", scores, FLOOR)
-        logits = logits + np.log(positive) * calibration.power
+        logarithms = np.log(positive)
+        logits = logits + logarithms * calibration.power
 
     likeliest = g("ArgMax", logits, axis=1, keepdims=0)
-    return g.choose(model.classes_, likeliest), g("Softmax", logits, axis=1)
+    label = g.choose(model.classes_, likeliest)
+    probabilities = g("Softmax", logits, axis=1)
+    return label, probabilities
 
 
 def _predict(members: Sequence[Member], X: Tensor) -> Tensor:
@@ -79,29 +91,40 @@ def _predict(members: Sequence[Member], X: Tensor) -> Tensor:
         if member.codes is not None:
             coded = _add_codes(X, member.codes.edges)
 
-        # landmarks: k(x, Z) N w + mean
+        # landmarks, and the model whose residuals they have learned
         points = _map_points(model.features, coded)
-        N = floats_on_host(model.features.normalization)
-        w = N @ floats_on_host(model.w)
-        mean = floats_on_host(model.mean)
-        K = points.evaluate(model.kernel)
-        parts.append(K @ w + mean[None, :])
+        parts.append(_predict_by_landmarks(model, points))
+        if member.base is not None:
+            base_points = _map_points(member.base.features, coded)
+            of_base = _predict_by_landmarks(member.base, base_points)
+            parts.append(member.weight * of_base)
 
         if member.leaves is None:
             continue
 
-        # leaves, which add nothing to logits
+        # leaves add nothing to the logits, which are the last columns
         leaves = member.leaves
         of_targets = member.local_weight * floats_on_host(leaves.w)
-        n_logits = w.shape[1] - of_targets.shape[1]
-        in_leaves = np.pad(of_targets, ((0, 0), (0, n_logits)))
+        n_rows, t = of_targets.shape
+        n_logits = model.w.shape[1] - t
+        no_logits = np.zeros((n_rows, n_logits))
+        w = np.hstack([of_targets, no_logits])
 
         # leaves of many columns have a metric of their own
         U = points.U
         if leaves.kernel.metric is not None:
             U = _map_rows(leaves.kernel.metric, coded)
-        parts.append(_predict_in_leaves(leaves, U, in_leaves))
+        parts.append(_predict_in_leaves(leaves, U, w))
     return X.graph("Sum", *parts)
+
+
+def _predict_by_landmarks(model: LinearPredictor, points: MappedPoints) -> Tensor:
+    """Return k(x, Z) N w + mean, shape (n, t)."""
+    N = floats_on_host(model.features.normalization)
+    w = N @ floats_on_host(model.w)
+    mean = floats_on_host(model.mean)
+    K = points.evaluate(model.kernel)
+    return K @ w + mean[None, :]
 
 
 def _add_codes(X: Tensor, edges: Sequence[Floats]) -> Tensor:
@@ -114,8 +137,10 @@ def _add_codes(X: Tensor, edges: Sequence[Floats]) -> Tensor:
         # code j is (x − e_j) / (e_{j+1} − e_j), clipped to 0 … 1
         e = of_column[None, :]
         begins = e[:, :-1]
-        steps = (X.column(j) - begins) / np.diff(e)
-        parts.append(X.graph("Clip", steps, 0.0, 1.0))
+        widths = np.diff(e)
+        beyond = X.column(j) - begins
+        codes = X.graph("Clip", beyond / widths, 0.0, 1.0)
+        parts.append(codes)
     return join(parts)
 
 
@@ -124,22 +149,29 @@ def _predict_in_leaves(leaves: Leaves, U: Tensor, w: Floats) -> Tensor:
     g = U.graph
     V = floats_on_host(leaves.V)
     if len(leaves.tree.thresholds) == 0:
-        return MappedPoints(U, V).evaluate(leaves.kernel) @ w
+        points = MappedPoints(U, V)
+        return points.evaluate(leaves.kernel) @ w
 
     # start from zeros of shape (n, t)
     n = g("Shape", U, start=0, end=1)
     t = w.shape[1]
     shape = g("Concat", n, [t], axis=0)
-    found = g("Expand", np.zeros((1, 1)), shape)
+    zero = np.zeros((1, 1))
+    found = g("Expand", zero, shape)
 
-    # write the predictions of each leaf to its rows
-    for leaf, inside in enumerate(_find_leaf_rows(leaves.tree, U)):
-        members = slice(leaves.starts[leaf], leaves.starts[leaf + 1])
-        flat = g("Reshape", inside, [-1])
-        rows = g("Transpose", g("NonZero", flat))
+    # the rows of each leaf
+    masks = _find_leaf_rows(leaves.tree, U)
+    for leaf, (start, end) in enumerate(pairwise(leaves.starts)):
+        flat = g("Reshape", masks[leaf], [-1])
+        places = g("NonZero", flat)
+        rows = g("Transpose", places)
+
+        # k(u, V) w with the training rows of the leaf, written to its rows
         of_leaf = g("GatherND", U, rows)
-        K = MappedPoints(of_leaf, V[members]).evaluate(leaves.kernel)
-        found = g("ScatterND", found, rows, K @ w[members])
+        points = MappedPoints(of_leaf, V[start:end])
+        K = points.evaluate(leaves.kernel)
+        predictions = K @ w[start:end]
+        found = g("ScatterND", found, rows, predictions)
     return found
 
 
@@ -147,14 +179,18 @@ def _find_leaf_rows(tree: Tree, U: Tensor) -> list[Operand]:
     """Return for each leaf of a tree a mask (n, 1) of the mapped rows in it."""
     # on which side of each node's plane a row lies
     projected = U @ tree.directions.T
-    above = np.greater(projected, tree.thresholds[None, :])
+    thresholds = tree.thresholds[None, :]
+    above = np.greater(projected, thresholds)
 
     # the rows of each node are those of its parent on one side; parents come before their children
-    inside: dict[int, Operand] = {0: np.ones((1, 1), dtype=np.bool)}
-    for node, (below_child, above_child) in enumerate(tree.children.tolist()):
+    everywhere = np.ones((1, 1), dtype=np.bool)
+    inside: dict[int, Operand] = {0: everywhere}
+    children = tree.children.tolist()
+    for node, (below_child, above_child) in enumerate(children):
+        of_node = inside[node]
         side = above.column(node)
-        inside[below_child] = ~side & inside[node]
-        inside[above_child] = side & inside[node]
+        inside[below_child] = ~side & of_node
+        inside[above_child] = side & of_node
 
     # leaf j is the child −1 − j
     return [inside[-1 - j] for j in range(tree.n_leaves)]
@@ -176,18 +212,22 @@ class MappedPoints:
             case Linear():
                 return self._products()
             case Polynomial():
-                scaled = self._products() * float(kernel.gamma or 1.0)
-                power: Tensor = (scaled + kernel.coef0) ** float(kernel.degree)
-                return power
+                gamma = float(kernel.gamma or 1.0)
+                bases = self._products() * gamma + kernel.coef0
+                powers: Tensor = bases ** float(kernel.degree)
+                return powers
             case Laplacian():
                 distances = self._city_block_distances()
                 return np.exp(distances * -kernel._rate())
             case Gaussian():
-                squared = self._squared_distances()
-                return np.exp(squared * -kernel._rate())
+                rate = kernel._rate()
+                squared = self._squared_distances(bandwidth=rate**-0.5)
+                return np.exp(squared * -rate)
             case Matern():
-                distances = np.sqrt(self._squared_distances())
-                return _matern(kernel.nu, distances * kernel._rate())
+                rate = kernel._rate()
+                squared = self._squared_distances(bandwidth=1 / rate)
+                r = np.sqrt(squared) * rate
+                return _matern(kernel.nu, r)
 
         known = "a Gaussian, Laplacian, Matern or polynomial kernel"
         raise TypeError(f"{kernel} cannot be exported to ONNX: choose {known}.")
@@ -196,13 +236,38 @@ class MappedPoints:
         return self.U @ self.V.T
 
     def _city_block_distances(self) -> Tensor:
-        parts = []
-        for j, v in enumerate(self.V.T):
-            differences = self.U.column(j) - v[None, :]
-            parts.append(abs(differences))
+        columns = range(self.V.shape[1])
+        parts = [abs(self._differences(j)) for j in columns]
         return self.U.graph("Sum", *parts)
 
-    def _squared_distances(self) -> Tensor:
+    def _differences(self, j: int) -> Tensor:
+        """Return u_j − v_j in one column, shape (n, m)."""
+        v = self.V[:, j]
+        return self.U.column(j) - v[None, :]
+
+    def _squared_distances(self, bandwidth: float) -> Tensor:
+        """Return ‖u − v‖², shape (n, m), for a kernel of some bandwidth."""
+        ranges = np.ptp(self.V, axis=0)
+        is_wide = ranges > WIDE * bandwidth
+        if not is_wide.any():
+            return self._squared_distances_by_products()
+
+        # digits of close points would cancel in products of wide columns
+        parts = []
+        wide = np.flatnonzero(is_wide)
+        for j in wide.tolist():
+            differences = self._differences(j)
+            parts.append(differences * differences)
+
+        rest = np.flatnonzero(~is_wide)
+        if len(rest):
+            u = self.U.columns(rest)
+            v = self.V[:, rest]
+            others = MappedPoints(u, v)
+            parts.append(others._squared_distances_by_products())
+        return self.U.graph("Sum", *parts)
+
+    def _squared_distances_by_products(self) -> Tensor:
         """Return ‖u − v‖² = ‖u‖² + ‖v‖² − 2 uᵀv, with both centred, so that little cancels."""
         centre = self.V.mean(axis=0)
         u = self.U - centre
@@ -210,7 +275,8 @@ class MappedPoints:
 
         of_u = self.U.graph("ReduceSumSquare", u, [1])
         of_v = (v**2).sum(axis=1)
-        squared = of_u + of_v - u @ (2 * v.T)
+        products = u @ (2 * v.T)
+        squared = of_u + of_v - products
         return np.maximum(squared, 0.0)
 
 
@@ -219,9 +285,12 @@ def _matern(nu: float, r: Tensor) -> Tensor:
     decay: Tensor = np.exp(r * -1.0)
     if nu == 0.5:
         return decay
-    if nu == 1.5:
-        return (r + 1.0) * decay
-    return (r + 1.0 + r * r / 3.0) * decay
+
+    # 1 + r, or 1 + r + r²/3
+    polynomial = r + 1.0
+    if nu == 2.5:
+        polynomial = polynomial + r * r / 3.0
+    return polynomial * decay
 
 
 def _map_points(features: FeatureMap, X: Tensor) -> MappedPoints:
@@ -255,14 +324,17 @@ def _map_rows(metric: Metric, X: Tensor) -> Tensor:
 def _warp(X: Tensor, warp: Quantiles) -> Tensor:
     """Apply the piecewise-linear function of each column, a line and hinges max(x − v, 0)."""
     columns = []
-    for j, (knots, heights) in enumerate(zip(warp.knots, warp.heights, strict=True)):
+    for j, knots in enumerate(warp.knots):
+        # the slope of each piece; of a single knot it is 0
+        heights = warp.heights[j]
         slopes = np.zeros(1)
         if len(knots) > 1:
             slopes = np.diff(heights) / np.diff(knots)
 
         # draw the first piece as a line, and add the change of slope at each knot
         x = X.column(j)
-        line = (x - knots[:1]) * slopes[:1] + heights[:1]
+        beyond = x - knots[:1]
+        line = beyond * slopes[:1] + heights[:1]
         if len(slopes) > 1:
             inner_knots = knots[None, 1:-1]
             hinges = np.maximum(x - inner_knots, 0.0)

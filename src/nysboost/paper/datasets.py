@@ -12,7 +12,7 @@ import io
 import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -119,21 +119,14 @@ def _cache() -> Path:
 
 def find(name: str, data_dir: Path | None) -> Path | None:
     """Return the file of a data set, or None if it is in no folder."""
-    for folder in list_folders(data_dir):
-        path = folder / DATASETS[name].file
-        if path.is_file():
-            return path
-    return None
-
-
-def _say_nothing(_: str) -> None:
-    """Say nothing of a download."""
+    paths = [folder / DATASETS[name].file for folder in list_folders(data_dir)]
+    return next(filter(Path.is_file, paths), None)
 
 
 def load(
     name: str,
     data_dir: Path | None = None,
-    say: Callable[[str], None] = _say_nothing,
+    say: Callable[[str], object] = print,
 ) -> Points:
     """Read a data set; if no folder has it, download it with a message."""
     if name not in DATASETS:
@@ -155,15 +148,16 @@ def load(
     values = _read(path)
 
     # prepare the features as the paper does
+    stored = Points(name, values, str(path))
     match DATASETS[name].preparation:
         case "divided by 255":
-            return Points(name, values, str(path), scale=255.0)
+            return replace(stored, scale=255.0)
         case "columns standardised":
             mean = values.mean(axis=0, dtype=np.float64)
             deviation = values.std(axis=0, dtype=np.float64)
             deviation[deviation == 0] = 1.0  # constant columns become 0
-            return Points(name, values, str(path), mean, deviation)
-    return Points(name, values, str(path))
+            return replace(stored, shift=mean, scale=deviation)
+    return stored
 
 
 def draw(name: str, most: int, seed: int, data_dir: Path | None) -> tuple[Floats, int]:
@@ -216,7 +210,7 @@ def _read(path: Path) -> Stored:
     return np.ascontiguousarray(values[:rows])
 
 
-def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> Path:
+def _download(name: str, data_dir: Path | None, say: Callable[[str], object]) -> Path:
     """Return the file of a data set in the cache, or say where it was looked for."""
     dataset = DATASETS[name]
     folder = _cache()

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nysboost.compare.charts import BLACK, COLOURS, GREY, SAVED, STYLE, Dashes, Look, write_figure
+from nysboost.compare.charts import (
+    BLACK,
+    COLOURS,
+    GREY,
+    SAVED,
+    STYLE,
+    Dashes,
+    Look,
+    label_powers,
+    write_figure,
+)
 from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
 from nysboost.paper.results import ByPreset, Results
@@ -30,10 +39,6 @@ MARKS = {"mean": "o", "med": "s", "SF": "^"}
 WIDTHS = {"UUB": 4.0, "UEB": 2.4}
 """With the paper's η, these curves nearly coincide with others: wider lines remain visible below
 them."""
-
-FEW = (1.0, 2.0, 5.0)
-MANY = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
-"""Labels in each power of ten of a logarithmic axis."""
 
 PANEL_WIDTH = 4.4
 PANEL_HEIGHT = 3.5
@@ -132,39 +137,35 @@ def _draw(figure: Figure, results: ByPreset, reading: Reading) -> mpl_figure.Fig
 
     presets = {panel.preset for panel in figure.panels}
     grid = picture.subplots(rows, columns, sharey=len(presets) == 1, squeeze=False)
-    all_axes = grid.ravel()
-    for panel, axes in zip(figure.panels, all_axes, strict=False):
+    places = grid.ravel()
+
+    # draw the panels, and keep a line of each method for one legend of all
+    lines: dict[str, Artist] = {}
+    for panel, axes in zip(figure.panels, places, strict=False):
         draw_panel(axes, panel, results[panel.preset], reading)
         axes.set_title(label(panel, results), fontsize=10, loc="left")
+        handles, names = axes.get_legend_handles_labels()
+        lines |= zip(names, handles, strict=True)
 
     # put the legend below, or where a panel is missing
-    place: dict[str, object] = {"loc": "outside lower center", "ncols": 5}
-    for empty in all_axes[n_panels:]:
+    where: dict[str, object] = {"loc": "outside lower center", "ncols": 5}
+    for empty in places[n_panels:]:
         empty.set_axis_off()
-        place = {"loc": "lower right", "bbox_to_anchor": (0.9, 0.15), "ncols": 1}
-    lines = _find_lines(all_axes[:n_panels])
-    picture.legend(lines.values(), lines, frameon=False, **place)
+        where = {"loc": "lower right", "bbox_to_anchor": (0.9, 0.15), "ncols": 1}
+    picture.legend(lines.values(), lines, frameon=False, **where)
     return picture
-
-
-def _find_lines(panels: Iterable[Axes]) -> dict[str, Artist]:
-    """Return a line of each method in the panels, for one legend of all."""
-    lines: dict[str, Artist] = {}
-    for axes in panels:
-        handles, names = axes.get_legend_handles_labels()
-        for line, name in zip(handles, names, strict=True):
-            lines.setdefault(name, line)
-    return lines
 
 
 def draw_panel(axes: Axes, panel: Panel, result: Results, reading: Reading) -> None:
     """Draw error, or time, against the number of learners; the ensemble is dashed and black."""
     # find the methods of the panel, and a reading that was run
-    names = list(result.preset.figures.values())[panel.number]
-    if reading not in result.preset.readings:
-        reading = result.preset.readings[0]
-    in_seconds = result.preset.measure == "seconds"
+    preset = result.preset
+    names = list(preset.figures.values())[panel.number]
+    if reading not in preset.readings:
+        reading = preset.readings[0]
+    in_seconds = preset.measure == "seconds"
 
+    counts = result.counts
     for summary in result.summaries(reading):
         if summary.method not in names:
             continue
@@ -173,19 +174,25 @@ def draw_panel(axes: Axes, panel: Panel, result: Results, reading: Reading) -> N
         look = find_look(summary.method)
         if in_seconds:
             look["linewidth"] = 1.2
-            axes.plot(result.counts, summary.median, label=summary.method, **look)
+            axes.plot(counts, summary.median, label=summary.method, **look)
             continue
 
         # draw mean errors, in a band of one standard error
-        axes.plot(result.counts, summary.mean, label=summary.method, **look)
+        axes.plot(counts, summary.mean, label=summary.method, **look)
         low = summary.mean - summary.standard_error
         high = summary.mean + summary.standard_error
         if np.isfinite(low).all():
-            colour = look["color"]
-            axes.fill_between(result.counts, low, high, color=colour, alpha=0.15, linewidth=0)
+            axes.fill_between(counts, low, high, color=look["color"], alpha=0.15, linewidth=0)
 
-    axes.set(xlabel="number of learners", ylabel=AXIS[result.preset.measure])
-    _set_ticks(axes, result)
+    # give errors a logarithmic axis, and times a linear one from zero
+    axes.set(xlabel="number of learners", ylabel=AXIS[preset.measure])
+    ticker = import_optional("matplotlib.ticker")
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+    if in_seconds:
+        axes.set_ylim(bottom=0)
+    else:
+        axes.set_yscale("log")
+        label_powers(axes.yaxis, *axes.get_ylim())
 
 
 def find_look(method: str) -> Look:
@@ -201,24 +208,3 @@ def find_look(method: str) -> Look:
         "markersize": 3.2,
         "linewidth": WIDTHS.get(weights, 1.2),
     }
-
-
-def _set_ticks(axes: Axes, result: Results) -> None:
-    """Give errors a logarithmic axis with plain numbers, and times a linear one from zero."""
-    ticker = import_optional("matplotlib.ticker")
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
-    if result.preset.measure == "seconds":
-        axes.set_ylim(bottom=0)
-        return
-
-    # the wider the axis reaches, the fewer labels have room in a power of ten
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    steps: tuple[float, ...] = (1.0,)
-    if high < 100 * low:
-        steps = FEW
-    if high < 8 * low:
-        steps = MANY
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=steps))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("")

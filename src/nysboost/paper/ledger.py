@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Floats, Indices
 from nysboost.paper.presets import Reading
 from nysboost.paper.results import ByPreset, Results, compare_means, correct
 from nysboost.paper.statements import STATEMENTS, Bound, Comparison, Statement
@@ -32,8 +31,8 @@ HOW_DECIDED = (
     "the statement holds or ties if all others hold, and fails only in size if none does. Where "
     "the paper says “most”, more than half of the comparisons must hold; where it says “not "
     "necessarily”, one. Otherwise it is undecided, and the ledger says how many replicates would "
-    "decide with a chance of 80 %. Where Welch's test finds no clear answer the paired one may: "
-    "methods share the points of a replicate."
+    "decide with a chance of 80 %. If Welch's test gives no clear answer, the paired test is used, "
+    "because methods share the points of a replicate."
 )
 
 
@@ -110,7 +109,7 @@ def decide(statement: Statement, results: ByPreset, reading: Reading) -> Decisio
     if lacks:
         return Decision(statement, reading, LACKS, tuple(lacks))
 
-    # use the paired test where Welch's finds no clear answer
+    # the paired test, if Welch's gives no clear answer
     decision = _decide_by("Welch", statement, reading, measured)
     if decision.verdict in ("holds", "does not hold"):
         return decision
@@ -135,8 +134,7 @@ def _measure(part: Comparison | Bound, results: Results, reading: Reading) -> Si
     return Sides(part, left, part.factor * right)
 
 
-@dataclass(frozen=True)
-class Tests:
+class Tests(NamedTuple):
     """Statistics of all comparisons of a statement, each of shape (comparisons,).
 
     `t` is negative if the left side is smaller. `smaller`, `larger` and `tie` are p-values of three
@@ -149,39 +147,34 @@ class Tests:
     larger: Floats
     tie: Floats
     t_tie: Floats
-    replicates: NDArray[np.int64]
 
 
 def _test(measured: Sequence[Sides], test: Test) -> Tests:
-    """Test all comparisons, grouped by number of replicates."""
-    n = len(measured)
-    found = Tests(
-        t=np.empty(n),
-        smaller=np.empty(n),
-        larger=np.empty(n),
-        tie=np.empty(n),
-        t_tie=np.empty(n),
-        replicates=np.array([len(one.left) for one in measured]),
-    )
+    """Test all comparisons; those with equally many replicates are tested together."""
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for i, one in enumerate(measured):
+        paired = test == "paired" or one.always_paired
+        kind = (len(one.left), paired)
+        groups.setdefault(kind, []).append(i)
 
-    # test together all comparisons with the same number of replicates
-    kinds = [(len(one.left), test == "paired" or one.always_paired) for one in measured]
-    for kind in set(kinds):
-        _, paired = kind
-        mine = [i for i, other in enumerate(kinds) if other == kind]
-        left = np.stack([measured[i].left for i in mine], axis=1)
-        right = np.stack([measured[i].right for i in mine], axis=1)
+    tests = np.empty((len(Tests._fields), len(measured)))
+    for (_, paired), mine in groups.items():
+        left = np.column_stack([measured[i].left for i in mine])
+        right = np.column_stack([measured[i].right for i in mine])
+        tests[:, mine] = _test_alternatives(left, right, paired)
+    return Tests(*tests)
 
-        # left is smaller; left is larger
-        found.t[mine], found.smaller[mine] = compare_means(left, right, paired)
-        _, found.larger[mine] = compare_means(right, left, paired)
 
-        # they are tied: left is below (1 + TIE) right, and above (1 − TIE) right
-        t_below, below = compare_means(left, (1 + TIE) * right, paired)
-        t_above, above = compare_means((1 - TIE) * right, left, paired)
-        found.tie[mine] = np.maximum(below, above)
-        found.t_tie[mine] = np.maximum(t_below, t_above)
-    return found
+def _test_alternatives(left: Floats, right: Floats, paired: bool) -> Tests:
+    """Test comparisons whose sides have shape (replicates, comparisons)."""
+    # left is smaller; left is larger
+    t, smaller = compare_means(left, right, paired)
+    _, larger = compare_means(right, left, paired)
+
+    # they are tied: left is below (1 + TIE) right, and above (1 − TIE) right
+    t_below, below = compare_means(left, (1 + TIE) * right, paired)
+    t_above, above = compare_means((1 - TIE) * right, left, paired)
+    return Tests(t, smaller, larger, np.maximum(below, above), np.maximum(t_below, t_above))
 
 
 @dataclass(frozen=True)
@@ -237,8 +230,8 @@ def _decide_by(
     # find the verdict
     tests = _test(measured, test)
     outcome = _classify(statement, tests)
-    n_replicates = int(tests.replicates.min())
-    verdict = _find_verdict(statement, n_replicates, outcome)
+    replicates = np.array([len(one.left) for one in measured])
+    verdict = _find_verdict(statement, int(replicates.min()), outcome)
     decision = Decision(
         statement,
         reading,
@@ -249,7 +242,7 @@ def _decide_by(
 
     # say how many replicates would decide, or which test did
     if verdict == "undecided":
-        would_decide = _replicates_to_decide(statement, tests, outcome)
+        would_decide = _replicates_to_decide(statement, tests, outcome, replicates)
         return replace(decision, would_decide=would_decide)
 
     # two numbers of learners of one run are always paired
@@ -298,7 +291,9 @@ def _find_verdict(statement: Statement, replicates: int, outcome: Evidence) -> s
     return "fails only in size"
 
 
-def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Evidence) -> int:
+def _replicates_to_decide(
+    statement: Statement, tests: Tests, outcome: Evidence, replicates: Indices
+) -> int:
     """Return the number of replicates that would likely decide with these means and deviations.
 
     A statistic grows with the square root of the number of replicates. Each comparison is decided
@@ -312,7 +307,7 @@ def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Evidence)
     needed_t = significant + stats.norm.ppf(POWER)
     clearest = np.maximum(np.abs(tests.t), -tests.t_tie)
     growth = needed_t / np.maximum(clearest, 1e-3)
-    needed = tests.replicates * growth**2
+    needed = replicates * growth**2
     each = np.sort(needed[outcome.is_open])
 
     # the comparison whose answer decides the statement: the last of all, the first of some, or
@@ -325,7 +320,7 @@ def _replicates_to_decide(statement: Statement, tests: Tests, outcome: Evidence)
         lacking = majority - int(outcome.holds.sum())
         decisive = min(lacking, len(each)) - 1
     would_decide = int(np.ceil(each[decisive]))
-    more_than_now = int(tests.replicates.min()) + 1
+    more_than_now = int(replicates.min()) + 1
     return max(would_decide, more_than_now)
 
 

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar, cast
 
 import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import eigsh
 
-from nysboost.boosting.algorithm import find_learners
+from nysboost.boosting.algorithm import Sampling, find_learners, uniform
 from nysboost.boosting.variants import ENSEMBLES, VARIANTS, parse_method
 from nysboost.features.feature_map import features_of, fit_learner
-from nysboost.gram import Gram, Landmarks, PrecomputedGram, make_gram
+from nysboost.gram import Gram, PrecomputedGram, make_gram
 from nysboost.methods.adaptive import adaptive
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.linalg import norms
 from nysboost.paper.datasets import Points
 from nysboost.paper.presets import Preset, Reading
 from nysboost.rows.rows import ArrayRows
@@ -49,6 +51,13 @@ Values = dict[str, list[float]]
 DATA, LEARNERS, UNIFORM, ADAPTIVE = range(4)
 """Streams of random numbers. All mixtures use the same one, so they share the first learner, V1 and
 V2."""
+
+
+SAMPLINGS: dict[str, tuple[Sampling, int]] = {
+    "nystrom": (uniform, UNIFORM),
+    "adaptive": (adaptive, ADAPTIVE),
+}
+"""The columns of single approximations, by the beginning of their names, with their stream."""
 
 
 def settings_of(preset: Preset, reading: Reading, n_learners: int | None = None) -> Settings:
@@ -119,42 +128,44 @@ class Replicate:
         """Return the points."""
         return self.points.draw(self.preset.n_points, self.generator(DATA))
 
-    def measure(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
-        """Yield the measurements of the preset, under each reading."""
-        if self.preset.measure == "seconds":
-            yield from self._measure_seconds(readings)
-        else:
-            yield from self._measure_errors(readings)
+    def measure(self, reading: Reading | None) -> Measured:
+        """Measure the methods under a reading; None measures what no reading changes."""
+        in_seconds = self.preset.measure == "seconds"
+        if reading is None:
+            properties = {name: self._property(name) for name in self.preset.properties}
+            values = {}
+            if not in_seconds:
+                values = self._pooled_errors()
+            return Measured(None, values, properties)
+
+        if in_seconds:
+            return Measured(reading, self._seconds(reading), {})
+        return Measured(reading, self._mixture_errors(reading), {})
+
+    def _property(self, name: str) -> float:
+        """Return a property of the matrix, or of the time."""
+        if name.startswith("slope"):
+            return self._slope(name)
+        return measure_matrix(name, to_host(self.G), self.preset.rank)
 
     # Errors
 
-    def _measure_errors(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
-        """Yield the errors of all methods, and the properties of the matrix."""
-        # compute the whole matrix once: all trajectories and errors use it
+    @cached_property
+    def G(self) -> Array:  # noqa: N802
+        """The whole kernel matrix, which all trajectories and errors use."""
         X = _place(self.draw(), self.device)
-        G = kernel_gram(self.preset, X).whole()
-        gram = PrecomputedGram(ArrayRows(G))
-        for reading in readings:
-            if reading is not None:
-                yield Measured(reading, self._mixture_errors(G, gram, reading), {})
-                continue
+        return kernel_gram(self.preset, X).whole()
 
-            # measure what no reading changes
-            on_host = to_host(G)
-            properties = {}
-            for name in self.preset.properties:
-                properties[name] = measure_matrix(name, on_host, self.preset.rank)
-            yield Measured(None, self._pooled_errors(G, gram), properties)
-
-    def _mixture_errors(self, G: Array, gram: Gram, reading: Reading) -> Values:
+    def _mixture_errors(self, reading: Reading) -> Values:
         """Return the relative errors of boosting and ensembles with each number of learners."""
+        gram = PrecomputedGram(ArrayRows(self.G))
         settings = settings_of(self.preset, reading)
         counts = self.preset.counts
         found: dict[tuple[str, int], float] = {}
         for names in group_by_trajectory(self.mixtures):
             # steps 1 and 2: the learners, which all methods of the group share
-            steps, _ = parse_method(names[0], settings)
-            trajectory = find_learners(gram, settings, steps, self.generator(LEARNERS))
+            steps, final = parse_method(names[0], settings)
+            trajectory = find_learners(gram, settings, steps, final, self.generator(LEARNERS))
 
             # step 3, the strong approximation, of the first p learners
             weights = {}
@@ -164,65 +175,50 @@ class Replicate:
                     weights[name, p] = trajectory.mixture(rule, p).weights
 
             features = [features_of(gram, learner) for learner in trajectory.learners]
-            found |= relative_errors(G, features, weights)
+            found |= relative_errors(self.G, features, weights)
 
         return {name: [found[name, p] for p in counts] for name in self.mixtures}
 
-    def _pooled_errors(self, G: Array, gram: Gram) -> Values:
+    def _pooled_errors(self) -> Values:
         """Return the errors of single Nyström approximations with as many columns as p learners."""
+        gram = PrecomputedGram(ArrayRows(self.G))
         counts = self.preset.counts
         pooled = [name for name in self.methods if name in POOLED]
         values: Values = {name: [np.nan] * len(counts) for name in pooled}
 
-        for sampling in ("nystrom", "adaptive"):
+        for sampling, (choose, stream) in SAMPLINGS.items():
             names = [name for name in pooled if name.startswith(sampling)]
             for p in POOLED[f"{sampling}-k"]:
                 if p not in counts or not names:
                     continue
 
                 # the same columns for both ranks
-                landmarks = self._choose_columns(sampling, gram, p * self.preset.n_columns)
+                rng = self.generator(stream)
+                columns = choose(gram, p * self.preset.n_columns, rng)
+                landmarks = gram.landmarks(columns)
                 for name in names:
                     rank = self.preset.rank
                     if name.endswith("-pk"):
                         rank *= p
-                    F = features_of(gram, fit_learner(gram, landmarks, rank))
-                    errors = relative_errors(G, [F], {name: np.ones(1)})
+                    learner = fit_learner(gram, landmarks, rank)
+                    F = features_of(gram, learner)
+                    errors = relative_errors(self.G, [F], {name: np.ones(1)})
                     values[name][counts.index(p)] = errors[name]
         return values
 
-    def _choose_columns(self, sampling: str, gram: Gram, c: int) -> Landmarks:
-        """Choose c columns uniformly, or in rounds by their squared residual."""
-        if sampling == "adaptive":
-            columns = adaptive(gram, c, self.generator(ADAPTIVE))
-        else:
-            rng = self.generator(UNIFORM)
-            columns = rng.choice(gram.n, size=c, replace=False)
-        return gram.landmarks(columns)
-
     # Seconds
 
-    def _measure_seconds(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
-        """Yield the processor time of each method and number of learners, measured separately."""
+    def _seconds(self, reading: Reading) -> Values:
+        """Return the processor time of each method and number of learners, each begun anew."""
         X = self.draw()
-        few = min(2, self.preset.n_learners)
-        for reading in readings:
-            if reading is None:
-                properties = {name: self._slope(name) for name in self.preset.properties}
-                yield Measured(None, {}, properties)
-                continue
-
-            # a first call of each method loads code and fills caches
-            for name in self.mixtures:
-                self._time(self.preset, X, name, reading, few)
-
-            # each method and number of learners begins anew
-            values: Values = {name: [] for name in self.mixtures}
-            for name, seconds in values.items():
-                for p in self.preset.counts:
-                    taken = self._time(self.preset, X, name, reading, p)
-                    seconds.append(taken)
-            yield Measured(reading, values, {})
+        preset = self.preset
+        few = min(2, preset.n_learners)
+        values: Values = {}
+        for name in self.mixtures:
+            # a first call loads code and fills caches
+            self._time(preset, X, name, reading, few)
+            values[name] = [self._time(preset, X, name, reading, p) for p in preset.counts]
+        return values
 
     def _time(self, preset: Preset, X: Floats, name: str, reading: Reading, p: int) -> float:
         """Return the processor time of one method with p learners, from points to weights."""
@@ -232,7 +228,7 @@ class Replicate:
 
         began = time.process_time()
         gram = kernel_gram(preset, X)
-        find_learners(gram, settings, steps, rng).mixture(rule)
+        find_learners(gram, settings, steps, rule, rng).mixture(rule)
         return time.process_time() - began
 
     def _slope(self, name: str) -> float:
@@ -273,12 +269,12 @@ def group_by_trajectory(methods: Sequence[str]) -> list[list[str]]:
 
     These are the ensembles, and variants with the same X and clustering in "XYB-clustering".
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
     for name in methods:
         weights, _, clustering = name.partition("-")
-        kind = f"{weights[0]}-{clustering}"
+        kind = weights[0], clustering
         if name in ENSEMBLES:
-            kind = "ensemble"
+            kind = "ensemble", ""
         groups.setdefault(kind, []).append(name)
     return list(groups.values())
 
@@ -321,41 +317,72 @@ def relative_errors(
 ) -> dict[Key, float]:
     """Return ‖G − Σ w_i F_i F_iᵀ‖_F / ‖G‖_F for each vector of weights.
 
-    G has shape (n, n), F_i (n, k_i); each vector, of shape (p,), weighs the first p learners. The
-    square is ‖G‖² − 2 Σ w_i ⟨G, F_i F_iᵀ⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖². If this cancels, it is
-    computed from the residual.
+    G has shape (n, n), F_i (n, k_i); each vector, of shape (p,), weighs the first p learners. What
+    all vectors share is computed once.
     """
-    # F = [F_1, F_2, …], and where each of them starts
-    xp = namespace(G)
-    F = xp.concat(list(features), axis=1)
-    widths = np.array([f.shape[1] for f in features])
-    ends = np.cumsum(widths)
-    starts = ends - widths
-
-    # ⟨G, F_i F_iᵀ⟩, sums over the columns of F_i
-    total = float(xp.sum(G * G))
-    products = F * (G @ F)
-    by_column = to_host(xp.sum(products, axis=0))
-    with_G = np.add.reduceat(by_column, starts)
-
-    # H_ij, sums over the blocks of FᵀF
-    squares = np.square(to_host(F.T @ F))
-    H = np.add.reduceat(squares, starts, axis=0)
-    H = np.add.reduceat(H, starts, axis=1)
+    products = InnerProducts.of(G, features)
+    norm = np.sqrt(products.of_G)
 
     errors = {}
     for key, w in weights.items():
-        p = len(w)
-        cross = 2 * w @ with_G[:p]
-        own = w @ H[:p, :p] @ w
-        square = float(total - cross + own)
-
-        # the residual itself where that cancels, of the learners that have weights
-        if square < CANCELS_BELOW**2 * total:
-            used = F[:, : int(ends[p - 1])]
-            of_columns = np.repeat(w, widths[:p])
-            scaled = used * like(of_columns, F)
-            residual = G - scaled @ used.T
-            square = float(xp.sum(residual * residual))
-        errors[key] = float(np.sqrt(square / total))
+        square = products.squared_error(w)
+        error = np.sqrt(max(square, 0.0)) / norm
+        if error < CANCELS_BELOW:
+            error = _norm_of_residual(G, features, w) / norm
+        errors[key] = float(error)
     return errors
+
+
+@dataclass(frozen=True, eq=False)
+class InnerProducts:
+    """Inner products of G and of the learners K_i = F_i F_iᵀ, from which errors are expanded.
+
+    Attributes
+    ----------
+    of_G : float
+        ⟨G, G⟩ = ‖G‖².
+    with_G : array of shape (p,)
+        ⟨G, K_i⟩.
+    of_learners : array of shape (p, p)
+        ⟨K_i, K_j⟩ = ‖F_iᵀ F_j‖².
+    """
+
+    of_G: float  # noqa: N815
+    with_G: Floats  # noqa: N815
+    of_learners: Floats
+
+    @classmethod
+    def of(cls, G: Array, features: Sequence[Array]) -> InnerProducts:
+        """Compute them, with one product by G for all features side by side."""
+        xp = namespace(G)
+        F = xp.concat(list(features), axis=1)
+        of_columns = to_host(xp.sum(F * (G @ F), axis=0))
+        of_pairs = to_host(F.T @ F) ** 2
+
+        # add up the columns of each learner, which begin at these
+        widths = [F_i.shape[1] for F_i in features]
+        first = np.cumsum([0, *widths[:-1]])
+        by_row = np.add.reduceat(of_pairs, first, axis=0)
+        return cls(
+            of_G=float(xp.sum(G * G)),
+            with_G=np.add.reduceat(of_columns, first),
+            of_learners=np.add.reduceat(by_row, first, axis=1),
+        )
+
+    def squared_error(self, w: Floats) -> float:
+        """Return ‖G‖² − 2 Σ w_i ⟨G, K_i⟩ + Σ w_i w_j ⟨K_i, K_j⟩ for the first p learners."""
+        p = len(w)
+        cross = w @ self.with_G[:p]
+        own = w @ self.of_learners[:p, :p] @ w
+        return float(self.of_G - 2 * cross + own)
+
+
+def _norm_of_residual(G: Array, features: Sequence[Array], w: Floats) -> float:
+    """Return ‖G − Σ w_i F_i F_iᵀ‖_F from the residual itself, which does not cancel."""
+    # F = [F_1, F_2, …], and the weight of each column
+    used = features[: len(w)]
+    F = namespace(G).concat(list(used), axis=1)
+    of_columns = np.repeat(w, [F_i.shape[1] for F_i in used])
+
+    scaled = F * like(of_columns, F)
+    return float(norms(G - scaled @ F.T))

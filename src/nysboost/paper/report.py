@@ -11,7 +11,8 @@ from nysboost.compare.charts import Chart
 from nysboost.compare.page import Page, ReportTable, Section, format_number
 from nysboost.numerics.messages import format_count
 from nysboost.paper import datasets, figures
-from nysboost.paper.figures import Figure, Panel
+from nysboost.paper.datasets import Points
+from nysboost.paper.figures import Panel
 from nysboost.paper.ledger import HOW_DECIDED, LACKS, Decision, group_by_statement
 from nysboost.paper.presets import ORDER, Reading
 from nysboost.paper.replicate import BASELINE
@@ -37,10 +38,10 @@ ALL, NONE, MIXED, OPEN, NO_DATA = (
 
 @dataclass(frozen=True)
 class About:
-    """The command that repeats a run, and the sizes of its data sets as read."""
+    """The command that repeats a run, and its data sets by name."""
 
     command: str
-    sizes: Mapping[str, str]
+    sources: Mapping[str, Points]
 
 
 def make_page(
@@ -63,6 +64,11 @@ def make_page(
         used[name] = result.preset.settings() | sizes
         made_with[name] = result.made_with
 
+    # link the tables that lie beside the page
+    files = [f"{name}/{name}.csv" for name in results]
+    if decisions:
+        files.insert(0, "ledger.csv")
+
     # put figures and verdicts first
     return Page(
         title="Boosting Nyström: the paper's experiments, run again",
@@ -72,12 +78,12 @@ def make_page(
             *_make_verdicts(decisions),
             _make_summary(results),
             *_make_details(decisions),
-            *(_make_section(result) for result in results.values()),
-            _make_data(about.sizes),
+            *map(_make_section, results.values()),
+            _make_data(about.sources),
         ],
         notes=list_verdicts(decisions),
         commands=_find_commands(results, about.command),
-        files=_find_files(results, decisions),
+        files=files,
         settings={
             "command": about.command,
             "made with": made_with,
@@ -99,14 +105,6 @@ def _find_commands(results: ByPreset, command: str) -> dict[str, str]:
     return commands
 
 
-def _find_files(results: ByPreset, decisions: Sequence[Decision]) -> list[str]:
-    """Return the tables that lie beside the page."""
-    files = [f"{name}/{name}.csv" for name in results]
-    if decisions:
-        files.insert(0, "ledger.csv")
-    return files
-
-
 # Figures
 
 
@@ -114,14 +112,18 @@ def _make_figures(results: ByPreset, panels: bool) -> Section:
     """Return the figures under the first reading: whole columns, if they were run."""
     charts = []
     for figure in figures.available(results):
-        reading = _first_reading(figure, results)
-        if panels:
-            charts += [_chart_panel(figure, panel, results) for panel in figure.panels]
+        first = results[figure.panels[0].preset]
+        reading = first.preset.readings[0]
+        if not panels:
+            title = f"Figure {figure.number}. {figure.caption}"
+            file = f"figures/{figures.file_name(figure, reading)}.png"
+            charts.append(Chart(title, _draw_nothing, file))
             continue
 
-        title = f"Figure {figure.number}. {figure.caption}"
-        file = f"figures/{figures.file_name(figure, reading)}.png"
-        charts.append(Chart(title, _draw_nothing, file))
+        for panel in figure.panels:
+            title = f"Figure {figure.number}: {figures.label(panel, results)}"
+            plot = PanelPlot(panel, results[panel.preset], reading)
+            charts.append(Chart(title, plot))
 
     sentence = (
         "Each replicate draws its own points; all methods share its first learner. The ensemble is "
@@ -129,12 +131,6 @@ def _make_figures(results: ByPreset, panels: bool) -> Section:
         "reading of the validation sets, as PNG, SVG and PDF."
     )
     return Section("The figures", [sentence], charts)
-
-
-def _first_reading(figure: Figure, results: ByPreset) -> Reading:
-    """Return the first reading of the preset of a figure's first panel."""
-    first = results[figure.panels[0].preset]
-    return first.preset.readings[0]
 
 
 def _draw_nothing(axes: Axes) -> None:
@@ -152,12 +148,6 @@ class PanelPlot:
     def __call__(self, axes: Axes) -> None:
         """Draw into axes."""
         figures.draw_panel(axes, self.panel, self.result, self.reading)
-
-
-def _chart_panel(figure: Figure, panel: Panel, results: ByPreset) -> Chart:
-    title = f"Figure {figure.number}: {figures.label(panel, results)}"
-    reading = _first_reading(figure, results)
-    return Chart(title, PanelPlot(panel, results[panel.preset], reading))
 
 
 # Verdicts
@@ -237,12 +227,11 @@ def _make_details(decisions: Sequence[Decision]) -> Iterator[Section]:
 
 def _group(decisions: Sequence[Decision]) -> dict[str, list[str]]:
     """Group the summaries of the statements by verdict."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {what: [] for what in (ALL, NONE, MIXED, OPEN, NO_DATA)}
     for number, mine in group_by_statement(decisions).items():
         what = _find_group({decision.verdict for decision in mine})
-        groups.setdefault(what, []).append(f"{mine[0].statement.gist} [{number}]")
-    order = (ALL, NONE, MIXED, OPEN, NO_DATA)
-    return {what: groups[what] for what in order if what in groups}
+        groups[what].append(f"{mine[0].statement.gist} [{number}]")
+    return {what: gists for what, gists in groups.items() if gists}
 
 
 def _find_group(verdicts: set[str]) -> str:
@@ -282,7 +271,7 @@ def say_outcome(results: ByPreset, decisions: Sequence[Decision]) -> str:
     # say what holds
     groups = _group(decisions)
     sizes = {what: len(gists) for what, gists in groups.items()}
-    counts = ", ".join(f"{what} {size}" for what, size in sizes.items())
+    counts = ", ".join(f"{size} {what}" for what, size in sizes.items())
     readings = format_count(len(_list_readings(decisions)), "reading")
     total = len(group_by_statement(decisions))
     text = f"{said}, {readings} of the validation sets. Of {total} statements: {counts}."
@@ -411,7 +400,7 @@ def _make_table(result: Results, reading: Reading) -> ReportTable:
     return ReportTable(title, head, rows, note, folded=True, marked=result.preset.drawn)
 
 
-def _make_data(sizes: Mapping[str, str]) -> Section:
+def _make_data(sources: Mapping[str, Points]) -> Section:
     """Return the data sets that were used, as read and in the paper."""
     columns = {
         "name": "name",
@@ -421,7 +410,10 @@ def _make_data(sizes: Mapping[str, str]) -> Section:
         "features": "features",
     }
 
-    drawn = [row for row in datasets.list_all() if row["name"] in sizes]
-    records = [row | {"as read": sizes[row["name"]]} for row in drawn]
+    records = []
+    for row in datasets.list_all():
+        if row["name"] in sources:
+            n, dimension = sources[row["name"]].shape
+            records.append(row | {"as read": f"{n:,} × {dimension}"})
     table = ReportTable.of("What was drawn from", columns, records)
     return Section("Data sets", tables=[table])

@@ -44,23 +44,24 @@ def run(options: Namespace) -> dict[str, object]:
     make_writable(options.out, [REPORT])
 
     # download or report missing data before hours of work, not in between
-    sources = _load_data(chosen, options.data_dir)
-    plans = {preset.name: _make_plan(preset, options) for preset in chosen}
+    names = dict.fromkeys(preset.data for preset in chosen)
+    sources = {name: datasets.load(name, options.data_dir) for name in names}
+    plans = {}
+    for preset in chosen:
+        methods = choose_methods(options.variants, preset)
+        plans[preset.name] = RunPlan(
+            preset, methods, options.seed, options.data_dir, options.device
+        )
 
     # report the records that exist
-    results = {}
     if options.report_only:
-        for name, plan in plans.items():
-            results[name] = runner.gather(plan, options.out / name)
+        results = {name: runner.gather(plan, options.out / name) for name, plan in plans.items()}
         return _write_report(results, sources, options)
 
     # make the missing records
-    left = []
-    for name, result in _make_records(plans, sources, options):
-        if result is None:
-            left.append(name)
-        else:
-            results[name] = result
+    made = dict(_make_records(plans, sources, options))
+    results = {name: result for name, result in made.items() if result is not None}
+    left = [name for name in made if name not in results]
 
     # stop here if no report is due
     if left:
@@ -76,18 +77,6 @@ def _without_report(outcome: str, advice: str) -> dict[str, object]:
     """Print why there is no report, and what to do."""
     print(f"{outcome} {advice}")
     return {"outcome": outcome, "verdicts": [], "report": ""}
-
-
-def _make_plan(preset: Preset, options: Namespace) -> RunPlan:
-    """Return the plan for a preset."""
-    methods = choose_methods(options.variants, preset)
-    return RunPlan(preset, methods, options.seed, options.data_dir, options.device)
-
-
-def _load_data(chosen: Sequence[Preset], data_dir: Path | None) -> dict[str, Points]:
-    """Return the data sets that the presets use, by name."""
-    names = dict.fromkeys(preset.data for preset in chosen)
-    return {name: datasets.load(name, data_dir, print) for name in names}
 
 
 def _make_records(
@@ -118,43 +107,34 @@ def _write_report(
     results: ByPreset, sources: Mapping[str, Points], options: Namespace
 ) -> dict[str, object]:
     """Write figures, ledger and report, and return outcome and verdicts."""
-    # write numbers, figures and verdicts
+    # numbers and figures
     out: Path = options.out
     for name, result in results.items():
         write_csv(out / name / f"{name}.csv", result.records())
     figures.write_all(results, out / "figures")
-    decisions = ledger.decide_all(results)
-    if decisions:
-        write_csv(out / "ledger.csv", [decision.record() for decision in decisions])
 
-    # write the report as a web page and as Markdown
-    sizes = {}
-    for name, points in sources.items():
-        n, dimension = points.shape
-        sizes[name] = f"{n:,} × {dimension}"
-    about = report.About(options.again, sizes)
+    # verdicts
+    decisions = ledger.decide_all(results)
+    records = [decision.record() for decision in decisions]
+    if records:
+        write_csv(out / "ledger.csv", records)
+
+    # the report as a web page and as Markdown
+    about = report.About(options.again, sources)
     page = report.make_page(results, decisions, about)
-    write(page, out / REPORT)
     plain_page = report.make_page(results, decisions, about, panels=False)
+    write(page, out / REPORT)
     write(plain_page, out / "report.md")
 
-    # describe the run: the same run may replace its report later
+    # what was run: the same run may replace its report later
     with atomic_file(out / RUN_FILE, "The description of the run") as file:
         file.write(_describe_run(options).encode())
 
-    # print the outcome
     print(page.headline)
     print(f"The report is {out / REPORT}; figures and numbers are in the same folder.")
-    verdicts = []
-    for decision in decisions:
-        if decision.verdict == ledger.LACKS:
-            continue
-        verdict = {
-            "statement": decision.statement.number,
-            "reading": str(decision.reading),
-            "verdict": decision.verdict,
-        }
-        verdicts.append(verdict)
+    shown = ("statement", "reading", "verdict")
+    decided = [record for record in records if record["verdict"] != ledger.LACKS]
+    verdicts = [{key: record[key] for key in shown} for record in decided]
     return {"outcome": page.headline, "verdicts": verdicts, "report": str(out / REPORT)}
 
 

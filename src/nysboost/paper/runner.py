@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import json
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -247,7 +248,7 @@ def gather(plan: RunPlan, out: Path) -> Results:
     if len(matching) != 1:
         raise UserError(
             f"{out} has {len(matching)} files with records of {plan.preset.name} for these "
-            "methods, seed and data, but a report needs a single one: remove the others."
+            "methods, seed and data, but a report needs a single one."
         )
 
     # refuse incomplete records
@@ -308,7 +309,7 @@ class ReplicateTask:
         plan = self.plan
         points = _load(plan.preset.data, plan.data_dir)
         one = Replicate(plan.preset, points, plan.methods, plan.seed, self.number, plan.device)
-        return [self._record(found) for found in one.measure(self.readings)]
+        return [self._record(one.measure(reading)) for reading in self.readings]
 
     def _record(self, found: Measured) -> ReplicateRecord:
         """Return what was measured as a record, or refuse what is infinite."""
@@ -380,6 +381,8 @@ def _end_with(parent: int) -> None:
             time.sleep(0.2)
         os._exit(1)
 
+    # Ctrl-C ends the parent, which says so
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=follow, daemon=True).start()
 
 

@@ -37,10 +37,9 @@ from nysboost.numerics.checks import refuse_empty, refuse_unequal, refuse_wrong_
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.threads import limit_threads
 from nysboost.rows.driver import Merge, Result, Task
-from nysboost.rows.groups import GroupedBlock, GroupFunction, apply_to_groups
 from nysboost.rows.lazy import Delayed, LazyTable, as_node, delayed_parts
 from nysboost.rows.pairs import PairTask
-from nysboost.rows.rows import ArrayRows, Rows
+from nysboost.rows.rows import ArrayRows, GroupedBlock, GroupFunction, Rows, apply_to_groups
 
 T = TypeVar("T")
 Item = TypeVar("Item")

@@ -164,6 +164,17 @@ def as_path(path: object) -> Path:
     raise TypeError(msg)
 
 
+COPIES: dict[str, str] = {}
+"""What messages call temporary copies of streams, by path."""
+
+
+def name_copies(text: str) -> str:
+    """Return a message that names streams, and not their temporary copies."""
+    for path, name in COPIES.items():
+        text = text.replace(path, name)
+    return text
+
+
 def real_place(path: Path) -> Path:
     """Return the real path of a file, with symbolic links resolved."""
     if not path.is_symlink():

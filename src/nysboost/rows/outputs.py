@@ -15,6 +15,7 @@ from nysboost.numerics.arrays import (
     describe_location,
     dtype_name,
     find_map,
+    is_sparse,
     release_pages,
     slices,
     to_host,
@@ -224,7 +225,8 @@ def _refuse_unfit(out: Store, n: int | None, n_columns: int, template: Array) ->
             f"out has shape {shape}, but the features have shape ({rows}, {n_columns})."
         )
 
-    if not hasattr(out, "dtype") or isinstance(out, np.ma.MaskedArray):
+    is_other = is_sparse(out) or isinstance(out, np.ma.MaskedArray)
+    if not hasattr(out, "dtype") or is_other:
         msg = f"out is a {type(out).__name__}; an array, an HDF5 or Zarr array or a path is needed."
         raise TypeError(msg)
 

@@ -132,6 +132,14 @@ def is_external(X: Given) -> bool:
     return is_lazy(X) or is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
 
 
+def is_frame(X: object) -> bool:
+    """Whether X is a data frame: columns with names and types of their own."""
+    if is_lazy(X) and not hasattr(X, "_meta"):  # a value of Dask that may be anything
+        return False
+    of_frames = ("collect_schema", "column_names", "columns")
+    return any(hasattr(X, name) for name in of_frames)
+
+
 def _refuse_closed(X: Given, name: str) -> None:
     """Raise if X belongs to a closed file."""
     if type(X).__module__.startswith("h5py") and not X:

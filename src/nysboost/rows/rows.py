@@ -7,11 +7,13 @@ know how rows are stored.
 from __future__ import annotations
 
 import operator
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TypeVar
+from itertools import pairwise
+from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
+    Numbers,
     Selection,
     as_float,
     convert_like,
@@ -42,13 +45,6 @@ from nysboost.rows.driver import (
     Result,
     Task,
     run_blocks,
-)
-from nysboost.rows.groups import (
-    GroupedBlock,
-    GroupFunction,
-    apply_to_groups,
-    cut_blocks,
-    sort_by_group,
 )
 from nysboost.rows.outputs import make_output
 from nysboost.rows.pairs import PairTask
@@ -219,8 +215,6 @@ class Rows(RowStream):
 
     def only(self, indices: Indices) -> Rows:
         """Return the rows at `indices` as a table; they are read when needed."""
-        from nysboost.rows.views import SelectedRows  # which stands on this module
-
         return SelectedRows(self, indices)
 
     def count(self) -> Rows:
@@ -347,10 +341,14 @@ class ArrayRows(Rows):
         return find_map(self.data) is None
 
     def shares_memory(self, array: object) -> bool:
-        """Whether both are NumPy arrays with bytes in common."""
-        if not isinstance(self.data, np.ndarray) or not isinstance(array, np.ndarray):
+        """Whether both have bytes in common, in memory or in a file; a path names a file."""
+        if not isinstance(self.data, np.ndarray):
             return False
-        return np.may_share_memory(self.data, array)
+        if isinstance(array, str | os.PathLike):
+            return _is_mapped_from(self.data, array)
+        if not isinstance(array, np.ndarray):
+            return False
+        return np.may_share_memory(self.data, array) or _share_file(self.data, array)
 
     def take(self, indices: Selection) -> Array:
         """Return the rows at `indices` in floating point; a memory map is read in parts."""
@@ -389,3 +387,224 @@ class ArrayRows(Rows):
         if not np.array_equal(known[places], indices):
             return None
         return take(rows, places)
+
+
+# Views of other tables
+
+
+def _is_mapped_from(array: Numbers, path: str | os.PathLike[str]) -> bool:
+    """Return whether an array is a memory map of the file."""
+    mapped = find_map(array)
+    if mapped is None or mapped.filename is None or not os.path.exists(path):
+        return False
+    return os.path.samefile(mapped.filename, path)
+
+
+def _share_file(first: Numbers, second: Numbers) -> bool:
+    """Return whether two memory maps have bytes of a file in common."""
+    a = find_map(first)
+    b = find_map(second)
+    if a is None or b is None or a.filename is None or b.filename is None:
+        return False
+    begin = max(a.offset, b.offset)
+    end = min(a.offset + a.nbytes, b.offset + b.nbytes)
+    return begin < end and os.path.samefile(a.filename, b.filename)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsView(Rows):
+    """A view of another table; subclasses override the differences."""
+
+    rows: Rows
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.rows.n
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.rows.n_features
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return self.rows.numbers_per_row
+
+    @property
+    def template(self) -> Array:
+        """One row in floating point."""
+        return self.rows.template
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows of the other table take no memory of their own."""
+        return self.rows.in_memory
+
+    def take(self, indices: Selection) -> Array:
+        """Return the rows at `indices`."""
+        return self.rows.take(indices)
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read all rows once, in order."""
+        return self.rows.pieces(size)
+
+    def shares_memory(self, array: object) -> bool:
+        """Whether writing to the array would change the other table."""
+        return self.rows.shares_memory(array)
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedRows(RowsView):
+    """Some rows of a table, in any order, which are read when needed."""
+
+    indices: Indices
+
+    @property
+    def n(self) -> int:
+        """Number of rows that are selected."""
+        return len(self.indices)
+
+    def take(self, indices: Selection) -> Array:
+        """Return rows by their positions among the selected ones."""
+        return self.rows.take(self.indices[indices])
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read the selected rows once, in order."""
+        return (self.take(at) for at in slices(0, self.n, size))
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows(RowsView):
+    """Rows that are encoded as encoder(block, number of its first row) when they are read."""
+
+    encoder: Callable[[Array, int], Array]
+    in_memory = False
+
+    @cached_property
+    def template(self) -> Array:
+        """One encoded row."""
+        return as_float(self.encoder(self.rows.template, 0))
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns after encoding."""
+        return int(self.template.shape[1])
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Number of values of an encoded row, which is dense."""
+        return self.n_features
+
+    def take(self, indices: Selection) -> Array:
+        """Return encoded rows."""
+        encoded = self.encoder(self.rows.take(indices), 0)
+        return as_float(encoded)
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read and encode all rows once, in order."""
+        start = 0
+        for piece in self.rows.pieces(size):
+            yield self.encoder(piece, start)
+            start += int(piece.shape[0])
+
+
+class DroppedRows(Rows):
+    """Placeholder for the rows of an approximation that was saved without its training data."""
+
+    in_memory = True
+
+    def __init__(self, n: int, n_features: int) -> None:
+        self._n = n
+        self._n_features = n_features
+
+    @property
+    def n(self) -> int:
+        """Number of rows of the original table."""
+        return self._n
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the original table."""
+        return self._n_features
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Number of values of a row of the original table."""
+        return self._n_features
+
+    @property
+    def template(self) -> Array:
+        """Raise a RuntimeError, because there are no rows."""
+        self._refuse()
+
+    def take(self, indices: Selection) -> Array:  # noqa: ARG002
+        """Raise a RuntimeError that says what to do."""
+        self._refuse()
+
+    def pieces(self, size: int) -> Iterator[Array]:  # noqa: ARG002
+        """Raise a RuntimeError that says what to do."""
+        self._refuse()
+
+    def only(self, indices: Indices) -> Rows:  # noqa: ARG002
+        """Raise a RuntimeError that says what to do."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise RuntimeError(
+            f"This call needs the {self.n} training rows, but a saved model does not contain them. "
+            "Fit again, or save an approximation with nysboost.save(model, path, with_rows=True). "
+            "Features and predictions of rows that you pass work without them."
+        )
+
+
+# Rows sorted by their groups
+
+
+GroupedBlock: TypeAlias = tuple[Indices, Array]
+"""The number of each row's group, in increasing order, and a table with as many rows."""
+
+GroupFunction: TypeAlias = Callable[[Item, Array], T]
+"""(item, rows of its group) ↦ result."""
+
+
+def sort_by_group(numbers: Indices, table: Array) -> GroupedBlock:
+    """Return the rows of a table sorted by their groups; equal ones keep their order."""
+    order = np.argsort(numbers, kind="stable")
+    return numbers[order], take(table, order)
+
+
+def cut_blocks(blocks: Sequence[GroupedBlock], bounds: Indices) -> list[list[GroupedBlock]]:
+    """Return the rows of the groups between one bound and the next, without empty blocks."""
+    parts: list[list[GroupedBlock]] = [[] for _ in bounds[1:]]
+
+    for numbers, table in blocks:
+        # where the groups of each part begin and end in this block
+        cuts = np.searchsorted(numbers, bounds).tolist()
+        ends = pairwise(cuts)
+        for part, (start, stop) in zip(parts, ends, strict=True):
+            if start < stop:
+                rows = table[start:stop, :]
+                part.append((numbers[start:stop], rows))
+    return parts
+
+
+def apply_to_groups(
+    function: GroupFunction[Item, T],
+    items: Sequence[Item],
+    blocks: Sequence[GroupedBlock],
+) -> list[T | None]:
+    """Return function(item, rows of its group) for each item; None for a group without rows."""
+    # a part for each group
+    bounds = np.arange(len(items) + 1)
+    groups = cut_blocks(blocks, bounds)
+
+    results: list[T | None] = []
+    for item, parts in zip(items, groups, strict=True):
+        if not parts:
+            results.append(None)
+            continue
+        table = stack_tables([rows for _, rows in parts])
+        results.append(function(item, table))
+    return results

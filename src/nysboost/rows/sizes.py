@@ -12,3 +12,4 @@ PROBE_ROWS = 256  # rows, spread evenly, on which a kernel is looked at before a
 MEDIAN_ROWS = 1000  # rows, spread evenly, whose median distance stands for that of all
 TAKEN_ROWS = 512  # rows taken together from a memory map: 32 MB, if each is on a page of its own
 STORED_ROWS = 1024  # rows that are read together from a store that does not say how it is chunked
+SAMPLE_ROWS = 2**17  # rows whose median fills gaps: its standard error is 1/300 of the deviation

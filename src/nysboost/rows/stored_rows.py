@@ -12,6 +12,7 @@ from nysboost.numerics.arrays import Array, Indices, Selection, as_float, slices
 from nysboost.rows.driver import scan_size
 from nysboost.rows.rows import ArrayRows
 from nysboost.rows.sizes import FEW_ROWS, STORED_ROWS
+from nysboost.user_error import TableError
 
 
 class StoredRows(ArrayRows):
@@ -30,6 +31,12 @@ class StoredRows(ArrayRows):
             rows = max(rows)
         return min(int(rows), scan_size(self))  # a chunk may be a whole column
 
+    def shares_memory(self, array: object) -> bool:
+        """Whether both are the same array of a store."""
+        if type(array) is not type(self.data):
+            return False
+        return bool(self.data == array)
+
     @cached_property
     def template(self) -> Array:
         """The first row, kept after a scan."""
@@ -38,7 +45,7 @@ class StoredRows(ArrayRows):
     def take(self, indices: Selection) -> Array:
         """Return the rows at `indices` in floating point; no chunk is read twice."""
         if isinstance(indices, slice):
-            return as_float(np.asarray(self.data[indices]))
+            return as_float(self._read(indices))
 
         held = self.take_held(indices)
         if held is not None:
@@ -53,7 +60,7 @@ class StoredRows(ArrayRows):
             rows = wanted[at]
             first = rows[0]
             end = rows[-1] + 1
-            together = np.asarray(self.data[first:end])
+            together = self._read(slice(first, end))
             found[at] = together[rows - first]
         return found[places]
 
@@ -77,4 +84,21 @@ class StoredRows(ArrayRows):
         """Read all rows once, in order, in whole chunks if `size` allows it."""
         whole_chunks = size // self.chunk * self.chunk
         for at in slices(0, self.n, whole_chunks or size):
-            yield np.asarray(self.data[at])
+            yield self._read(at)
+
+    def _read(self, at: slice) -> Array:
+        """Return neighbouring rows of the store; raise if it is damaged."""
+        try:
+            return np.asarray(self.data[at])
+        except MemoryError:
+            raise
+        except Exception as error:  # each store, and each of its codecs, has errors of its own
+            # an error of the operating system is no damage; h5py raises OSError without a number
+            if getattr(error, "errno", None) is not None:
+                raise
+
+            first, end, _ = at.indices(self.n)
+            raise TableError(
+                f"Rows {first} to {end - 1} of the stored array cannot be read, as in a damaged "
+                f"file: {error}. Use another copy of the file."
+            ) from error

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -58,8 +57,8 @@ class ArrayFile:
     notes: list[str] = field(default_factory=list)
     labels: Floats | None = None
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Cells]:
-        """Read all rows once, in order: dense blocks of these columns."""
+    def batches(self, columns: Sequence[str], _kept: Sequence[str] = ()) -> Iterator[Cells]:
+        """Read all rows once, in order: dense blocks of these columns; none has a name to keep."""
         # all columns in their order, or some
         positions = None
         if tuple(columns) != self.names:
@@ -85,9 +84,11 @@ class ArrayFile:
             return None
 
         try:
-            found = np.asarray(_open(form, self.path, name))
+            found = _open(form, self.path, name)
         except NoTableError:
             return None
+        with _refuse_damaged(self.path, form):
+            found = np.asarray(found)
 
         # a target has one or several values for each row
         if found.ndim not in (1, 2) or len(found) != self.n:
@@ -108,7 +109,8 @@ def open_array(
     else:
         array = _open(form, path, dataset)
     if len(array.shape) == 1:
-        array = np.asarray(array)[:, None]
+        with _refuse_damaged(path, form):
+            array = np.asarray(array)[:, None]
 
     # refuse what is no table of numbers
     is_table = len(array.shape) == 2 and 0 not in array.shape
@@ -154,11 +156,9 @@ def _refuse_damaged(path: Path, form: str) -> Iterator[None]:
     """Raise a clear error if a file cannot be read in the format of its extension."""
     try:
         yield
-    except (UserError, PermissionError):
+    except (UserError, PermissionError, MemoryError):
         raise
-    except (
-        OSError, ValueError, OverflowError, IndexError, EOFError, KeyError, BadZipFile,
-    ) as error:  # fmt: skip
+    except Exception as error:  # each format, and each of its codecs, has errors of its own
         raise NoTableError(f"{path} is not a {form} file of numbers, or is truncated.") from error
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from nysboost.tables.gaps import is_program_mark
-from nysboost.tables.values import TRUTH, as_number
+from nysboost.tables.values import TRUTH, as_number, as_whole
 
 Value = str | bool | float
 """A value of a category."""
@@ -17,8 +16,6 @@ Value = str | bool | float
 GAP = -1
 UNKNOWN = -2
 """Positions of a missing value, and of a value that was not in the fit."""
-
-_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
 def plain(value: object) -> Value:
@@ -72,7 +69,8 @@ def _other_form(value: Value) -> Value | None:
         return str(value)
 
     # whole numbers without a decimal point
-    if value == value // 1 and abs(value) < 2**63:
+    is_small = isinstance(value, int) or abs(value) < 2**63
+    if value == value // 1 and is_small:
         return str(int(value))
     return repr(as_number(value))
 
@@ -84,8 +82,9 @@ def _from_text(text: str) -> float | None:
         return truth
 
     # whole numbers keep all their digits
-    if _WHOLE.fullmatch(text):
-        return int(text)
+    whole = as_whole(text)
+    if whole is not None:
+        return whole
 
     number = as_number(text)
     if number is None or np.isnan(number):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.numerics.messages import format_cell, format_count
 from nysboost.tables.categories import GAP, UNKNOWN, Value, find_positions
-from nysboost.tables.dates import DAY_FIRST, MONTH_FIRST, from_seconds
+from nysboost.tables.dates import DATES, DAY_FIRST, MONTH_FIRST, ZONED, from_seconds, is_date
 from nysboost.tables.frames import Cells, RawColumn
 from nysboost.tables.summaries import PLURALS
 from nysboost.tables.values import Booleans, first_of, numbers_as
@@ -26,7 +27,8 @@ EXTREME = 1e60
 two."""
 
 MANY_UNKNOWN = 10
-"""This many rows with only unknown categories is unlikely to be chance."""
+UNKNOWN_SHARE = 0.1
+"""A warning names a column if at least this many rows, and this share, have unknown categories."""
 
 NOT_USED = ("text", "id", "empty")
 
@@ -39,8 +41,9 @@ class Column:
     ----------
     name : str
     kind : str
-        "number", "boolean", "date" or "duration" (both in seconds), or "category". Other kinds are
-        not used: "text" with values that hardly repeat, an "id" that numbers the rows, and "empty".
+        "number", "boolean", "date", "date with time zone" or "duration" (these in seconds), or
+        "category". Other kinds are not used: "text" with values that hardly repeat, an "id" that
+        numbers the rows, and "empty".
     values, counts : tuple
         For a category: its sorted values, and the number of rows with each.
     padded : tuple of str
@@ -93,6 +96,8 @@ class Column:
             notes.append(format_count(len(self.values), "value"))
         if self.cycles:
             notes.append(f"by {', '.join(self.cycles)}")
+        if self.cycles and self.kind == ZONED:
+            notes.append("in UTC")
 
         if self.form in (DAY_FIRST, MONTH_FIRST):
             notes.append(self.form)
@@ -156,7 +161,25 @@ class Column:
             return np.asarray(data)
         raise ValueError(
             f"Column {self.name!r} was fitted with {PLURALS[self.kind]}, but row {start + row} "
-            f"has {self._show(cells, row)}: give it the same kind of value as in the fit."
+            f"has {self._show(cells, row)}: {self._advise(cells, row)}."
+        )
+
+    def _advise(self, cells: RawColumn, row: int) -> str:
+        """Return what to do about a value of another kind."""
+        if cells.values is None:
+            other_date = {self.kind, cells.kind} == set(DATES)
+        else:
+            value = cells.values[cells.data[row]]
+            other_date = self.kind in DATES and is_date(value)
+        if not other_date:
+            return "give it the same kind of value as in the fit"
+
+        # in pandas, as an example
+        if self.kind == ZONED:
+            return "add the time zone, with .dt.tz_localize(zone) in pandas"
+        return (
+            "convert to the local time of the fit and drop the time zone, in pandas with "
+            ".dt.tz_convert(zone).dt.tz_localize(None)"
         )
 
     def _accepts(self, cells: RawColumn) -> Booleans:
@@ -193,16 +216,32 @@ class Column:
                 f'{start + row}, which was not in the fit, and missing="raise" does not allow this.'
             )
 
-        # categories that are all unknown may be another column's
-        there = found[found != GAP]
-        if len(there) >= MANY_UNKNOWN and (there == UNKNOWN).all():
-            warnings.warn(
-                f"Column {self.name!r} has none of the values of the fit: it has "
-                f"{_list_some(values)}, but was fitted with {_list_some(self.values)}. Only the "
-                "other columns determine the prediction.",
-                stacklevel=2,
-            )
+        is_unknown = np.array(positions, dtype=np.intp) == UNKNOWN
+        self._warn_of_unknown(found, list(compress(values, is_unknown)))
         return found
+
+    def _warn_of_unknown(self, found: Indices, unknown: Sequence[object]) -> None:
+        """Warn if many rows have one of these `unknown` values."""
+        n_rows = np.count_nonzero(found != GAP)
+        n_unknown = np.count_nonzero(found == UNKNOWN)
+        if n_unknown < max(MANY_UNKNOWN, UNKNOWN_SHARE * n_rows):
+            return
+
+        # if all are unknown, they may be those of another column
+        if n_unknown == n_rows:
+            says = (
+                f"none of the values of the fit: it has {_list_some(unknown)}, but was fitted with "
+                f"{_list_some(self.values)}. Only"
+            )
+        else:
+            says = (
+                f"values that were not in the fit in {n_unknown:,} of {n_rows:,} rows: "
+                f"{_list_some(unknown)}. There, only"
+            )
+        warnings.warn(
+            f"Column {self.name!r} has {says} the other columns determine the prediction.",
+            stacklevel=2,
+        )
 
 
 def _as_values(cells: RawColumn) -> RawColumn:
@@ -215,7 +254,11 @@ def _as_values(cells: RawColumn) -> RawColumn:
     return RawColumn.of(cells.name, cells.kind, values)
 
 
-VALUES: dict[str, Callable[[float], Hashable]] = {"boolean": bool, "date": from_seconds}
+VALUES: dict[str, Callable[[float], Hashable]] = {
+    "boolean": bool,
+    "date": from_seconds,
+    ZONED: from_seconds,
+}
 """The value that a number represents in columns of each other kind."""
 
 

@@ -25,8 +25,8 @@ from nysboost.tables.frames import (
 from nysboost.tables.gaps import NUMBER_MARKS, is_number_mark, is_program_mark
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import Row, TextFormat
-from nysboost.tables.values import as_number, find_unit, in_usual_form, kind_of
-from nysboost.user_error import TableError
+from nysboost.tables.values import EXACT, as_number, find_unit, in_usual_form, kind_of
+from nysboost.user_error import TableError, UserError, raise_as
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +44,8 @@ USUAL = ("separated by commas", "separated by tabs")
 class CsvFile:
     """A text file of a table, read in batches after a `header` of some lines.
 
-    `numbers` are the columns of floats with their unit, or "". `exact` columns keep all digits of
-    whole numbers. Marks of missing values in text are null, unless the fitted model decides this
+    `numbers` are the columns of numbers with their unit, or "". If they are `exact`, whole numbers
+    keep all digits. Marks of missing values in text are null, unless the fitted model decides this
     (`keeps_marks`). The first column may be the `index` of a data frame, which is not a feature.
     """
 
@@ -58,20 +58,28 @@ class CsvFile:
     notes: list[str] = field(default_factory=list)
     n: int | None = None
     keeps_marks: bool = False
-    exact: Sequence[str] = ()
+    exact: bool = True
     index: Sequence[str] = ()
 
     def batches(
-        self, columns: Sequence[str] | None = None, block: bytes | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        kept: Sequence[str] = (),
+        block: bytes | None = None,
     ) -> Iterator[pa.Table]:
-        """Read all rows, or those of a block of lines, as Arrow tables of these columns."""
+        """Read all rows, or those of a block of lines, as Arrow tables of these columns.
+
+        After them come the `kept` columns, as text, as they are written.
+        """
         import pyarrow as pa
 
-        for batch in self._text(columns, block):
-            cells = {}
-            for name, text in zip(batch.schema.names, batch.columns, strict=True):
-                cells[name] = self.convert(name, text)
-            yield pa.table(cells)
+        if columns is None:
+            columns = self.names
+        names = [*columns, *kept]
+        for batch in self._text(list(dict.fromkeys(names)), block):
+            cells = [self.convert(name, batch.column(name)) for name in columns]
+            cells += [batch.column(name) for name in kept]
+            yield pa.table(cells, names)
 
     def convert(self, name: str, text: pa.Array) -> pa.Array:
         """Convert an Arrow column of text to its kind: numbers, text, a category."""
@@ -84,14 +92,19 @@ class CsvFile:
         return text
 
     def _convert_numbers(self, name: str, text: pa.Array) -> pa.Array:
-        """Return text as whole numbers where they are exact, else as floats."""
-        if name in self.exact:
-            whole = self.writing.numbers(text, kind="int64")
-            if whole is not None:
-                return whole
-        numbers = self.writing.numbers(text, self.numbers[name])
+        """Return text as floats, or as whole numbers if they have more digits than a float."""
+        import pyarrow.compute as pc
+
+        unit = self.numbers[name]
+        numbers = self.writing.numbers(text, unit)
         if numbers is None:
             raise TableError(self._say_wrong_cell(name))
+
+        largest = pc.max(pc.abs(numbers)).as_py() or 0.0
+        if self.exact and largest > EXACT:
+            whole = self.writing.numbers(text, unit, "int64")
+            if whole is not None:
+                return whole
         return numbers
 
     # Reading
@@ -384,13 +397,18 @@ def open_csv(
     if beginning.has_lines_in_cells():
         file.refuse_open_quote()
     check_names(file.names, path)
-    refuse_unknown(categories, file.names, path)
+    with raise_as(UserError):
+        refuse_unknown(categories, file.names, path)
     if named and beginning.n_rows == 0:
         raise TableError(f"{path} needs a line of column names and at least one row.")
 
     # what a user may not expect
-    if named and not has_text:
-        file.notes.append(f"The first line of {path} is taken as names of columns.")
+    may_be_row = _may_be_row(cells, beginning.columns, writing) and not has_known
+    if named and may_be_row:
+        file.notes.append(
+            f"The first line of {path} is taken as names of columns. If it is a row, write a line "
+            "of names before it."
+        )
     if not named:
         file.notes.append(f"{path} begins with numbers: its columns have no names.")
     else:
@@ -446,6 +464,15 @@ def _strip_names(cells: Sequence[str], known: Container[str]) -> list[str]:
 
 def _is_text(cell: str, writing: TextFormat) -> bool:
     return as_number(cell.replace(writing.decimal, ".")) is None
+
+
+def _may_be_row(
+    cells: Sequence[str], columns: Sequence[Sequence[str]], writing: TextFormat
+) -> bool:
+    """Return whether a line of names could be a row: it has numbers, or values that come again."""
+    has_number = any(cell and not _is_text(cell, writing) for cell in cells)
+    pairs = zip(cells, columns, strict=False)
+    return has_number or all(cell in column for cell, column in pairs)
 
 
 def _are_counted(cells: Sequence[str]) -> bool:

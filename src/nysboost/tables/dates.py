@@ -11,18 +11,20 @@ import numpy as np
 
 from nysboost.numerics.arrays import Floats
 
+ZONED = "date with time zone"
+DATES = ("date", ZONED)
+"""Kinds of columns of dates. Dates with and without a time zone are never mixed, as in pandas."""
+
 DAY_FIRST = "day first"
 MONTH_FIRST = "month first"
 
 _EPOCH = dt.datetime(1970, 1, 1)
-_SHORTEST_DATE = len("20200131")
 _YEAR_FIRST = re.compile(r"^(\d{4})([/.])(\d\d)\2(\d\d)(?=$|[ T])", re.ASCII)
 _LOCAL_DATE = re.compile(
     r"(?P<first>\d\d?)(?P<mark>[./-])(?P<second>\d\d?)(?P=mark)(?P<year>\d{4})"
     r"(?: (?P<hour>\d\d?)(?P<minutes>:\d\d(?::\d\d)?)(?: ?(?P<half>[AP])M)?)?",
     re.ASCII | re.IGNORECASE,
 )
-_LONGEST_LOCAL_DATE = len("31/12/2020 12:00:00 AM")
 
 _DAYS_AND_CLOCK = re.compile(
     r"(?:(-?\d+) days?,? ?\+?)?(?:(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?)?", re.ASCII
@@ -36,32 +38,41 @@ _SECONDS = (86_400, 3600, 60, 1)  # of a day, an hour, a minute and a second
 # As seconds
 
 
-def as_seconds(value: object) -> float | None:
-    """Return a date as seconds since 1970 (UTC); None if it is not a date."""
+def as_seconds(value: object, *, zoned: bool = False) -> float | None:
+    """Return a date as seconds since 1970; None if it is not a date.
+
+    With `zoned`, only dates with a time zone are read, and the seconds are those of UTC. Otherwise,
+    only dates without one are.
+    """
     if isinstance(value, str):
         value = _parse_iso_date(value.strip())
     elif hasattr(value, "to_timestamp"):  # a period of pandas: when it begins
         value = value.to_timestamp()
 
-    if isinstance(value, np.datetime64):
-        microseconds = value.astype("datetime64[us]").astype(np.int64)
-        return float(microseconds) / 1e6
-
-    # times without a zone are UTC
+    # dates with a time of day
+    has_zone = getattr(value, "tzinfo", None) is not None
+    if has_zone != zoned:
+        return None
     if isinstance(value, dt.datetime):
-        if value.tzinfo is not None:
+        if zoned:
             value = value.astimezone(dt.UTC).replace(tzinfo=None)
         return float((value - _EPOCH).total_seconds())
 
+    if isinstance(value, np.datetime64):
+        microseconds = value.astype("datetime64[us]").astype(np.int64)
+        return float(microseconds) / 1e6
     if isinstance(value, dt.date):
         return (value - _EPOCH.date()).total_seconds()
     return None
 
 
+def is_date(value: object) -> bool:
+    """Return whether a value is a date, with or without a time zone."""
+    return any(as_seconds(value, zoned=zoned) is not None for zoned in (False, True))
+
+
 def _parse_iso_date(text: str) -> dt.datetime | None:
     # digits alone are a number
-    if len(text) < _SHORTEST_DATE:
-        return None
     text = _YEAR_FIRST.sub(r"\1-\3-\4", text, count=1)
     if "-" not in text:
         return None
@@ -72,7 +83,7 @@ def _parse_iso_date(text: str) -> dt.datetime | None:
 
 
 def from_seconds(seconds: float) -> dt.datetime | str:
-    """Return the date at some seconds after 1970 (UTC), as text if the year is out of range."""
+    """Return the date at some seconds after 1970, as text if the year is out of range."""
     try:
         return _EPOCH + dt.timedelta(seconds=seconds)
     except OverflowError:
@@ -104,6 +115,22 @@ def _parse_span(text: str) -> float | None:
     return sum(float(part or 0) * unit for part, unit in pairs)
 
 
+def format_span(ticks: int, ticks_per_second: int) -> str:
+    """Return a duration as `as_span` reads it: "3 days 00:16:34.5", or "-1 days +23:00:00"."""
+    seconds, rest = divmod(ticks, ticks_per_second)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+
+    sign = "+" if days < 0 else ""
+    text = f"{days} days {sign}{hour:02}:{minute:02}:{second:02}"
+    if rest == 0:
+        return text
+    n_digits = len(str(ticks_per_second)) - 1
+    decimals = f"{rest:0{n_digits}}".rstrip("0")
+    return f"{text}.{decimals}"
+
+
 # The order of day and month
 
 
@@ -115,10 +142,7 @@ def is_local_date(value: object) -> bool:
 def _match_local_date(value: object) -> re.Match[str] | None:
     if not isinstance(value, str):
         return None
-    text = value.strip()
-    if len(text) > _LONGEST_LOCAL_DATE:
-        return None
-    return _LOCAL_DATE.fullmatch(text)
+    return _LOCAL_DATE.fullmatch(value.strip())
 
 
 def to_iso(text: str, order: str) -> str:
@@ -212,11 +236,11 @@ def choose_cycles(kind: str, seconds: Floats) -> tuple[str, ...]:
     Parameters
     ----------
     kind : str
-        Only dates and durations have cycles.
+        Only dates and durations have cycles; those of dates with a time zone are in UTC.
     seconds : ndarray of shape (n,)
         Its values, without gaps.
     """
-    if kind not in ("date", "duration") or len(seconds) == 0:
+    if kind not in (*DATES, "duration") or len(seconds) == 0:
         return ()
     least = float(seconds.min())
     span = float(seconds.max()) - least

@@ -10,13 +10,21 @@ from dataclasses import replace
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices
+from nysboost.numerics.linalg import median
 from nysboost.numerics.messages import format_cell
 from nysboost.tables.categories import Value, plain
 from nysboost.tables.columns import Column, is_far, say_far, say_gaps
-from nysboost.tables.dates import choose_cycles, is_local_date
+from nysboost.tables.dates import DATES, choose_cycles, is_date, is_local_date
 from nysboost.tables.frames import RawColumn
-from nysboost.tables.summaries import PLURALS, ColumnSummary, median
-from nysboost.tables.values import READINGS, first_of, kind_of, numbers_as
+from nysboost.tables.summaries import PLURALS, ColumnSummary
+from nysboost.tables.values import (
+    READINGS,
+    as_whole,
+    find_rounded,
+    first_of,
+    kind_of,
+    numbers_as,
+)
 
 FEW_FOR_TEXT = 32
 """Up to this many values may occur only once; with more, text needs two rows per value on
@@ -34,22 +42,24 @@ NEARLY_SORTED = 0.95
 _SAYS_ID = re.compile(r"(?:^|[\W_])[iI][dD]$|[a-z](?:Id|ID)$")
 
 
-def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
+def decide(given: ColumnSummary, missing: str, ids: str = "keep") -> Column:
     """Decide the kind of a column.
 
     Parameters
     ----------
-    summary : ColumnSummary
+    given : ColumnSummary
+        Its values, or numbers and what else is known already.
     missing : "fill" or another
         Any value other than "fill" makes missing values an error.
     ids : "keep" or "drop"
         Whether to use a column that numbers the rows.
     """
     # find the kind, and turn values into numbers
-    kind, form, numbers = _find_kind(summary)
+    kind, form, numbers = _find_kind(given)
+    summary = given
     marks: tuple[str, ...] = ()
-    if summary.counts and kind in READINGS:
-        summary, marks = _as_numbers(summary, kind, numbers, missing)
+    if given.counts and kind in READINGS:
+        summary, marks = _as_numbers(given, kind, numbers, missing)
 
     # describe the column by its kind
     if summary.gaps and missing != "fill":
@@ -60,10 +70,21 @@ def decide(summary: ColumnSummary, missing: str, ids: str = "keep") -> Column:
         return _leave_out_empty(summary)
 
     column = _decide_numbers(summary, kind)
-    if ids == "drop" and kind == "number" and numbers_rows(summary):
+    column = replace(column, form=form, marks=marks)
+    if kind != "number":
+        return column
+
+    # whole numbers that floats would round are still told apart
+    exact = summary
+    rounded = find_rounded(list(given.counts), numbers)
+    if rounded is not None:
+        exact = _count_from_least(given, numbers)
+    if ids == "drop" and numbers_rows(exact):
         _warn_of_id(summary)
         return replace(column, kind="id", note="")
-    return replace(column, form=form, marks=marks)
+    if rounded is not None:
+        _warn_of_rounding(summary.name, rounded)
+    return column
 
 
 # Numbers, dates, durations and truth values
@@ -112,6 +133,18 @@ def _as_numbers(
         )
     rest = replace(summary, counts=Counter())
     return read + rest, tuple(marks)
+
+
+def _count_from_least(summary: ColumnSummary, numbers: Floats) -> ColumnSummary:
+    """Return the summary of whole numbers less the least of them, as floats hold them exactly."""
+    whole = [as_whole(value) for value in summary.counts]
+    least = min(number for number in whole if number is not None)
+    shifted = numbers - float(least)
+    for i, number in enumerate(whole):
+        if number is not None:
+            shifted[i] = float(number - least)
+    exact, _ = _as_numbers(summary, "number", shifted, "raise")
+    return exact
 
 
 def _rows_of_values(summary: ColumnSummary) -> Indices:
@@ -186,6 +219,8 @@ def _warn_of_text(summary: ColumnSummary) -> None:
     hint = ""
     if all(is_local_date(value) for value in summary.counts):
         hint = " Write dates as 2020-01-31 if day and month could be swapped."
+    elif all(is_date(value) for value in summary.counts):
+        hint = " Some of its dates have a time zone, others have none: write all in one way."
 
     warnings.warn(
         f"Column {summary.name!r} is text with {len(summary.counts)} different values in "
@@ -231,6 +266,16 @@ def _warn_of_id(summary: ColumnSummary) -> None:
     )
 
 
+def _warn_of_rounding(name: str, example: int) -> None:
+    warnings.warn(
+        f"Column {name!r} has whole numbers such as {example}, of which floating point holds the "
+        "first 16 digits only. If they are ids, make the column a category, with "
+        'astype("category") or --category, or leave it out. If they are measurements, subtract '
+        "the least of them first.",
+        stacklevel=2,
+    )
+
+
 def _note_on_numbers(summary: ColumnSummary, kind: str) -> str:
     """Return a hint if rows are sorted by a date, or belong to numbered groups."""
     sample = summary.sample
@@ -240,7 +285,7 @@ def _note_on_numbers(summary: ColumnSummary, kind: str) -> str:
         return _note_on_groups(summary.name, n_values, n)
 
     # dates that differ
-    if kind != "date" or n < FEWEST_IDS or np.ptp(sample) == 0:
+    if kind not in DATES or n < FEWEST_IDS or np.ptp(sample) == 0:
         return ""
 
     # sorted up or down
@@ -249,9 +294,14 @@ def _note_on_numbers(summary: ColumnSummary, kind: str) -> str:
     downwards = np.mean(steps <= 0)
     if max(upwards, downwards) < NEARLY_SORTED:
         return ""
+    order = repr(summary.name)
+    advice = "hold out the last ones"
+    if downwards > upwards:
+        order = f"{order}, latest first"
+        advice = "reverse the rows and hold out the last ones"
     return (
-        f"The rows are sorted by {summary.name!r}. If the model will predict later rows, hold out "
-        "the last ones: an error on rows between the training rows is too small."
+        f"The rows are sorted by {order}. If the model will predict later rows, {advice}: an error "
+        "on rows between the training rows is too small."
     )
 
 

@@ -9,18 +9,20 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from zipfile import BadZipFile, ZipFile
 
 from nysboost.numerics.checks import MAX_MEMORY
+from nysboost.rows.files import COPIES
 from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
 from nysboost.tables.csv_files import CsvFile, open_csv
 from nysboost.tables.frames import INDEX, find_index, note_index, refuse_unknown
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import TextFormat
 from nysboost.tables.typed_cells import read_excel, read_json
-from nysboost.user_error import NoTableError, TableError, import_optional
+from nysboost.user_error import NoTableError, TableError, UserError, import_optional, raise_as
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +47,10 @@ IN_FOLDERS = (".csv", ".tsv", ".feather", ".jsonl", ".ndjson", ".xlsx", ".gz", "
 """Extensions of files in a folder that are read as one table, if there are no Parquet files."""
 
 
+MOST_FILES = 100_000
+"""Parquet files are looked for among so many files below a folder, which takes a second."""
+
+
 @dataclass
 class ColumnFile:
     """A table with typed columns: Parquet, Feather, JSON, Excel, or a mixed folder."""
@@ -56,37 +62,41 @@ class ColumnFile:
     n: int | None = None
     categories: Sequence[str] = ()
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Read all rows once, in order, as Arrow tables of these columns."""
+    def batches(
+        self, columns: Sequence[str] | None = None, kept: Sequence[str] = ()
+    ) -> Iterator[pa.Table]:
+        """Read all rows once, in order, as Arrow tables of these columns, then the `kept` ones."""
         import pyarrow as pa
 
         if columns is None:
             columns = self.names
-        wanted = list(columns)
-
+        names = [*columns, *kept]
         try:
             # read the files of a mixed folder one after the other
             if isinstance(self.data, list):
                 for file in self.data:
-                    yield from file.batches(wanted)
+                    yield from file.batches(columns, kept)
                 return
 
-            # read an Arrow dataset in batches
+            # read an Arrow dataset in batches, each column once
+            wanted = list(dict.fromkeys(names))
             for batch in self.data.to_batches(columns=wanted, batch_size=BATCH_ROWS):
                 if batch.num_rows:
-                    yield self._as_table(batch, wanted)
+                    yield self._as_table(batch, names)
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.path} cannot be read as a table: {error}.") from error
 
     def _as_table(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
-        """Return rows as a table, with categories as what they are."""
+        """Return columns of rows as a table, with categories as what they are."""
         import pyarrow as pa
 
-        cells = dict(zip(names, batch.columns, strict=True))
+        cells = []
         for name in names:
+            column = batch.column(name)
             if name in self.categories:
-                cells[name] = cells[name].dictionary_encode()
-        return pa.table(cells)
+                column = column.dictionary_encode()
+            cells.append(column)
+        return pa.table(cells, list(names))
 
 
 TableFile: TypeAlias = CsvFile | ColumnFile | ArrayFile
@@ -145,7 +155,8 @@ def open_table(
 
 def _name_categories(file: ColumnFile, categories: Sequence[str]) -> None:
     """Make columns categories, whatever their values are, or say which are not there."""
-    refuse_unknown(categories, file.names, file.path)
+    with raise_as(UserError):
+        refuse_unknown(categories, file.names, file.path)
     file.categories = categories
 
 
@@ -160,36 +171,53 @@ def _find_form(path: Path) -> tuple[str, bool]:
 def _find_file(path: Path) -> Path:
     """Return a file or folder that can be read twice; standard input and pipes are copied."""
     if str(path) == "-":
-        return _copy(sys.stdin.buffer, "standard input")  # which is what messages call it
+        return _copy(sys.stdin.buffer, path, "standard input")
 
     if not path.exists():
         raise NoTableError(f"There is no file {path}.")
     if path.is_fifo():
         with path.open("rb") as pipe:
-            return _copy(pipe, path.name)
+            return _copy(pipe, path, str(path))
 
     if not (path.is_file() or path.is_dir()):
         raise NoTableError(f"{path} is a device, not a file, folder or pipe: copy it to a file.")
     return path
 
 
-def _copy(stream: BinaryIO, name: str) -> Path:
-    """Copy a stream to a file, with the extension of its format."""
+def _copy(stream: BinaryIO, path: Path, name: str) -> Path:
+    """Copy a stream to a file, with the extension of its format; messages call it `name`."""
     folder = Path(tempfile.mkdtemp(prefix="nysboost-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / name
-
-    with path.open("wb") as file:
+    copied = folder / path.name
+    with copied.open("wb") as file:
         shutil.copyfileobj(stream, file)
-    if path.suffix:
-        return path
 
+    if not copied.suffix:
+        form = _recognise(copied)
+        copied = copied.rename(copied.with_suffix(form))
+    COPIES[str(copied)] = name
+    return copied
+
+
+def _recognise(path: Path) -> str:
+    """Return the extension of the format of a file without a name."""
     with path.open("rb") as file:
         head = file.read(6).lstrip()
     for beginning, ending in BEGINNINGS.items():
         if head.startswith(beginning):
-            return path.rename(path.with_suffix(ending))
-    return path.rename(path.with_suffix(".csv"))
+            if ending == ".xlsx" and _holds_arrays(path):
+                return ".npz"
+            return ending
+    return ".csv"
+
+
+def _holds_arrays(path: Path) -> bool:
+    """Return whether a zip archive holds arrays of NumPy, and no Excel sheet."""
+    try:
+        with ZipFile(path) as archive:
+            return any(name.endswith(".npy") for name in archive.namelist())
+    except BadZipFile:
+        return False
 
 
 # Parts of one table
@@ -256,7 +284,8 @@ def _open_folder(
     """Open the files of a folder, in the order of their names, as one table."""
     # other files are notes and logs
     tables = [part for part in sorted(path.iterdir()) if part.suffix.lower() in IN_FOLDERS]
-    if any(path.rglob("*.parquet")):
+    inside = islice(path.rglob("*"), MOST_FILES)
+    if any(part.suffix == ".parquet" for part in inside):
         file = _open_dataset(path, "Parquet")
         _name_categories(file, categories)
         unread = [part.name for part in tables if part.suffix.lower() != ".parquet"]

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.numerics.arrays import Floats, Indices, dense, is_lazy, to_host
+from nysboost.numerics.arrays import Floats, Indices, dense, to_host
 from nysboost.numerics.messages import format_cell, list_names
+from nysboost.rows.recognise import is_frame
+from nysboost.tables.dates import ZONED
 from nysboost.tables.gaps import is_gap
-from nysboost.tables.values import as_number
+from nysboost.tables.values import EXACT, as_number
 from nysboost.user_error import TableError
 
 if TYPE_CHECKING:
@@ -87,14 +89,6 @@ def _say_unhashable(name: str, cells: Sequence[object]) -> str:
 
 
 # Frames
-
-
-def is_frame(X: object) -> bool:
-    """Whether X is a data frame: columns with names and types of their own."""
-    if is_lazy(X) and not hasattr(X, "_meta"):  # a value of Dask that may be anything
-        return False
-    of_frames = ("collect_schema", "column_names", "columns")
-    return any(hasattr(X, name) for name in of_frames)
 
 
 def has_numbered_columns(X: Table) -> bool:
@@ -270,6 +264,8 @@ def read_column(column: nw.Series[Table], name: str) -> RawColumn:
     kind = column.dtype
     if kind == nw.Boolean:
         return RawColumn(name, "boolean", _read_numbers(column))
+    if has_large_whole_numbers(column):
+        return RawColumn.of(name, "object", column.to_list())
     if kind.is_numeric():
         return RawColumn(name, "number", _read_numbers(column))
 
@@ -278,7 +274,10 @@ def read_column(column: nw.Series[Table], name: str) -> RawColumn:
         column = column.cast(nw.Datetime("us"))
         return RawColumn(name, "date", _read_dates(column))
     if isinstance(kind, nw.Datetime):
-        return RawColumn(name, "date", _read_dates(column))
+        seconds = _read_dates(column)
+        if kind.time_zone:
+            return RawColumn(name, ZONED, seconds)
+        return RawColumn(name, "date", seconds)
     if isinstance(kind, nw.Duration):
         microseconds = _read_numbers(column.dt.total_microseconds())
         return RawColumn(name, "duration", microseconds / 1e6)
@@ -291,20 +290,22 @@ def read_column(column: nw.Series[Table], name: str) -> RawColumn:
     return RawColumn.of(name, "object", values)
 
 
+def has_large_whole_numbers(column: nw.Series[Table]) -> bool:
+    """Return whether a column has whole numbers with more digits than a float."""
+    if not column.dtype.is_integer() or column.is_null().all():
+        return False
+    return max(-int(column.min()), int(column.max())) > EXACT
+
+
 def _read_numbers(column: nw.Series[Table]) -> Floats:
     """Return numbers or Booleans as floats, NaN if missing."""
     import narwhals as nw
 
-    try:
-        return np.asarray(column.cast(nw.Float64).to_numpy())
-    except ValueError:  # of Arrow, for whole numbers beyond the digits of a float
-        gaps = column.is_null().to_numpy()
-        numbers = column.fill_null(0).to_numpy()
-        return np.where(gaps, np.nan, numbers.astype(np.float64))
+    return np.asarray(column.cast(nw.Float64).to_numpy())
 
 
 def _read_dates(column: nw.Series[Table]) -> Floats:
-    """Return dates as seconds since 1970 (UTC), NaN if missing."""
+    """Return dates as seconds since 1970, in UTC if they have a time zone; NaN if missing."""
     # milliseconds and the rest apart: microseconds of far years are beyond the digits of a float
     milliseconds = _read_numbers(column.dt.timestamp("ms"))
     rest = _read_numbers(column.dt.microsecond()) % 1000

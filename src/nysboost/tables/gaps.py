@@ -17,8 +17,6 @@ NUMBER_MARKS = (
 )  # fmt: skip
 """Marks with those that people write in columns of numbers, dates and durations."""
 
-LONGEST_MARK = 8
-
 
 def is_gap(value: object) -> bool:
     """Return whether a cell of a frame has no value: None, NaN, NaT, NA or blank text."""
@@ -36,9 +34,7 @@ def is_gap(value: object) -> bool:
 
 def is_program_mark(value: object) -> bool:
     """Return whether a value is text that programs write for a missing value."""
-    if not isinstance(value, str) or len(value) > LONGEST_MARK:
-        return False
-    return value.strip().lower() in PROGRAM_MARKS
+    return isinstance(value, str) and value.strip().lower() in PROGRAM_MARKS
 
 
 def is_number_mark(value: object) -> bool:

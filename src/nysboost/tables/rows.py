@@ -19,6 +19,7 @@ from nysboost.numerics.arrays import (
     floats_on_host,
     is_lazy,
     is_sparse,
+    sample_step,
     spaced_indices,
 )
 from nysboost.numerics.checks import (
@@ -27,17 +28,17 @@ from nysboost.numerics.checks import (
     refuse_unequal,
     to_table,
 )
+from nysboost.numerics.linalg import median
 from nysboost.rows.dask_rows import refuse_other_collections
 from nysboost.rows.driver import scan_size
 from nysboost.rows.lazy import compute_parts
-from nysboost.rows.recognise import is_external, make_rows, make_stream, scan_rows
-from nysboost.rows.sizes import MEDIAN_ROWS
-from nysboost.rows.views import EncodedRows
+from nysboost.rows.recognise import is_external, is_frame, make_rows, make_stream, scan_rows
+from nysboost.rows.rows import EncodedRows
+from nysboost.rows.sizes import MEDIAN_ROWS, SAMPLE_ROWS
 from nysboost.tables.codes import Codes, TrainingCodes, refuse_far
 from nysboost.tables.frames import (
     Table,
     has_numbered_columns,
-    is_frame,
     list_column_names,
     read_columns,
     to_narwhals,
@@ -46,8 +47,6 @@ from nysboost.tables.schema import Schema
 from nysboost.tables.summaries import (
     ColumnSummary,
     least_size,
-    median,
-    sample_step,
     summarise_columns,
 )
 
@@ -246,7 +245,7 @@ def _schema_of_numbers(X: Table, rows: AnyRows, options: FitOptions) -> Schema:
     # rows whose medians are those of all; of rows elsewhere those that a scan has kept
     sample: Selection
     if rows.in_memory:
-        sample = slice(None, None, sample_step(rows.n))
+        sample = slice(None, None, sample_step(rows.n, SAMPLE_ROWS))
     else:
         sample = spaced_indices(rows.n, MEDIAN_ROWS)
     table = rows.take(sample)

@@ -10,23 +10,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nysboost.numerics.arrays import Floats
+from nysboost.rows.recognise import is_frame
 from nysboost.tables.columns import Column
+from nysboost.tables.dates import DATES
 from nysboost.tables.deciding import decide
 from nysboost.tables.frames import (
     Cells,
     RawColumn,
     Table,
-    is_frame,
     list_column_names,
     read_columns,
     refuse_unknown,
 )
 from nysboost.tables.summaries import ColumnSummary, summarise_columns
+from nysboost.tables.values import READINGS
 
 if TYPE_CHECKING:
     from nysboost.tables.csv_files import CsvFile
 
-KINDS = ("number", "boolean", "date", "duration", "category", "text", "id", "empty")
+KINDS = (*READINGS, "category", "text", "id", "empty")
 
 SHOWN = 12
 """Largest number of columns of one kind that a description names."""
@@ -146,6 +148,11 @@ class Schema:
         """Hints on how to hold out rows of such a table."""
         return [column.note for column in self.columns if column.note]
 
+    def without_notes(self) -> Schema:
+        """Return the same schema without hints."""
+        columns = tuple(replace(column, note="") for column in self.columns)
+        return replace(self, columns=columns)
+
     def __repr__(self) -> str:
         return "\n".join(self.describe())
 
@@ -166,7 +173,7 @@ class Schema:
 
 def _warn_of_seconds(used: Sequence[Column]) -> None:
     """Warn of dates beside other columns, which hardly count in a kernel of seconds."""
-    dates = [column.name for column in used if column.kind == "date"]
+    dates = [column.name for column in used if column.kind in DATES]
     if dates and len(dates) < len(used):
         warnings.warn(
             "In a kernel dates are seconds, beside which the other columns hardly count: convert "

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Floats, sample_step
+from nysboost.rows.sizes import SAMPLE_ROWS
+from nysboost.tables.dates import ZONED
 from nysboost.tables.frames import Cells, RawColumn, Table, read_columns
 
-SAMPLE_ROWS = 2**17
-"""Number of evenly spaced rows for the median that fills missing values: its standard error is
-1/300 of the standard deviation."""
-
-PLURALS = {"number": "numbers", "boolean": "truth values", "date": "dates", "duration": "durations"}
+PLURALS = {
+    "number": "numbers",
+    "boolean": "truth values",
+    "date": "dates",
+    ZONED: "dates with a time zone",
+    "duration": "durations",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,21 +129,7 @@ def least_size(values: Cells) -> float:
     return float(np.min(sizes, where=sizes != 0, initial=np.inf))
 
 
-def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
-    """Return the power of two s for which every s-th of n rows gives at most `size` rows."""
-    parts = max(1, -(-n // size))
-    exponent = np.ceil(np.log2(parts))
-    return int(2**exponent)
-
-
 def summarise_columns(part: Table, parts: int = 1) -> list[ColumnSummary]:
     """Return the summary of each column of a table, or of one of its parts."""
     size = max(1, SAMPLE_ROWS // parts)
     return [ColumnSummary.at(cells, size) for cells in read_columns(part)]
-
-
-def median(values: Floats) -> float:
-    """Return the median, computed from halves, because a sum may be out of range."""
-    if len(values) == 0:
-        return 0.0
-    return float(2 * np.median(values / 2))

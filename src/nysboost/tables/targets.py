@@ -12,13 +12,14 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from nysboost.numerics.arrays import Floats, Indices, gather, to_host
-from nysboost.numerics.checks import LEAVE_OUT, refuse_non_finite
+from nysboost.numerics.arrays import Floats, Indices
+from nysboost.numerics.checks import LEAVE_OUT, bring_to_host, refuse_non_finite
 from nysboost.numerics.messages import format_cell, format_count
 from nysboost.tables.categories import plain
-from nysboost.tables.frames import RawColumn, Table, read_column
+from nysboost.tables.dates import DATES
+from nysboost.tables.frames import RawColumn, Table, has_large_whole_numbers, read_column
 from nysboost.tables.gaps import is_gap, is_program_mark
-from nysboost.tables.values import Booleans, as_number, as_whole_numbers, first_of, kind_of
+from nysboost.tables.values import Booleans, as_number, as_whole, find_rounded, first_of, kind_of
 from nysboost.user_error import TableError
 
 if TYPE_CHECKING:
@@ -27,25 +28,8 @@ if TYPE_CHECKING:
 Labels: TypeAlias = NDArray[Any]
 """Labels or targets of any type, shape (n,)."""
 
-EXACT = 2**53
-"""Whole numbers up to this can be stored as floats exactly."""
-
 
 # Labels
-
-
-def bring_to_host(y: Table, learner: object, what: str = "targets") -> Table:
-    """Return y on the host; raise if it is None."""
-    if y is None:
-        raise ValueError(
-            f"{type(learner).__name__} requires y to be passed, but the target y is None: "
-            f"give as many {what} as X has rows."
-        )
-
-    y = gather(y)
-    if hasattr(y, "device") and not isinstance(y, np.ndarray):
-        return to_host(y)
-    return y
 
 
 def check_labels(y: Table, learner: object) -> Labels:
@@ -74,7 +58,12 @@ def check_labels(y: Table, learner: object) -> Labels:
 
 def _as_array(y: Table) -> Labels:
     """Return labels as an array of a type that scikit-learn supports."""
-    array = np.asarray(y)
+    try:
+        array = np.asarray(y)
+    except ValueError as error:  # of rows that differ in length
+        raise ValueError(
+            "y has several values in some rows: give one label for each row."
+        ) from error
     if array.dtype.kind == "T":  # NumPy's text of any length
         return array.astype(object)
 
@@ -186,10 +175,8 @@ def read_target(column: pa.ChunkedArray, name: str, path: str) -> Labels:
     # whole numbers that floats would round
     series = nw.from_native(column, series_only=True)
     has_gaps = bool(series.is_null().any())
-    if series.dtype.is_integer() and not has_gaps:
-        whole = series.to_numpy()
-        if _needs_whole_numbers(whole):
-            return np.asarray(whole)
+    if has_large_whole_numbers(series) and not has_gaps:
+        return np.asarray(series.to_numpy())
 
     # numbers, or values that may be numbers
     cells = read_column(series, name)
@@ -200,7 +187,7 @@ def read_target(column: pa.ChunkedArray, name: str, path: str) -> Labels:
     else:
         kind, data = _read_values(cells, name, path)
 
-    if kind in ("date", "duration"):
+    if kind in (*DATES, "duration"):
         raise TableError(
             f"The target {name!r} of {path} holds dates or times: turn it into numbers to be "
             "regressed, or into text to be classified."
@@ -209,15 +196,6 @@ def read_target(column: pa.ChunkedArray, name: str, path: str) -> Labels:
     if kind == "boolean":
         return data.astype(np.bool)
     return data
-
-
-def _needs_whole_numbers(whole: Labels) -> bool:
-    """Return whether some whole numbers have more digits than a float."""
-    if len(whole) == 0:
-        return False
-    least = int(whole.min())
-    largest = int(whole.max())
-    return max(-least, largest) > EXACT
 
 
 def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
@@ -245,14 +223,14 @@ def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
     # numbers; large integers keep all their digits
     data = cells.replace_values(numbers)
     _refuse_missing_targets(gaps | np.isnan(data), name, path)
-    if kind == "number":
-        whole = as_whole_numbers(values)
-        if whole is not None and max(map(abs, whole)) > EXACT:
+    if kind == "number" and find_rounded(values, numbers) is not None:
+        whole = [as_whole(value) for value in values]
+        if None not in whole:
             return _keep_digits(whole, cells)
     return kind, data
 
 
-def _keep_digits(whole: Sequence[int], cells: RawColumn) -> tuple[str, Labels]:
+def _keep_digits(whole: Sequence[int | None], cells: RawColumn) -> tuple[str, Labels]:
     """Return whole numbers as integers, or as text if they have more than 64 bits."""
     try:
         numbers = np.array(whole, dtype=np.int64)

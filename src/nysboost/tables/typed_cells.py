@@ -31,6 +31,9 @@ _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*+"')
 _NULL_OBJECT = re.compile(rb"(?:\A|[^\s:,\[])\s*+null")
 """A null that is neither the value of an object nor in a list."""
 
+_LARGE_INTEGER = re.compile(rb"(?<![\d.])\d{19,}+(?![.eE])")
+"""A whole number that may not fit in 64 bits."""
+
 
 def read_json(path: Path) -> pa.Table:
     """Return JSON objects as an Arrow table with a column for each name."""
@@ -64,15 +67,32 @@ def _read_lines(path: Path, text: bytes, marks: bytes) -> pa.Table:
     # Arrow's reader ends the process at a null before all objects
     if _NULL_OBJECT.search(marks):
         raise ValueError("one is null")
+
+    # Arrow's reader would round large whole numbers
+    if _LARGE_INTEGER.search(marks):
+        return _read_objects(text)
     try:
-        return arrow.read_json(str(path))
+        data = arrow.read_json(str(path))
+
+        # read dates as text: Arrow would drop their time zone, and add a time of day
+        dates = [each.name for each in data.schema if pa.types.is_timestamp(each.type)]
+        if not dates:
+            return data
+        texts = pa.schema([(name, pa.string()) for name in dates])
+        parsing = arrow.ParseOptions(explicit_schema=texts)
+        return arrow.read_json(str(path), None, parsing).select(data.column_names)
     except pa.ArrowInvalid as error:
         if "changed from" not in str(error):  # the type of a column's values
             raise
 
     # Arrow does not read columns of several types
-    lines = [json.loads(line) for line in text.splitlines() if line]
-    return _join_objects(lines)
+    return _read_objects(text)
+
+
+def _read_objects(text: bytes) -> pa.Table:
+    """Return the objects of a file of lines as Python reads them."""
+    objects = [json.loads(line) for line in text.splitlines() if line.strip()]
+    return _join_objects(objects)
 
 
 def _refuse_deep(path: Path, text_without_strings: bytes) -> None:
@@ -115,16 +135,33 @@ def one_type(cells: Sequence[object]) -> pa.Array:
     import pyarrow as pa
 
     kinds = {type(cell) for cell in cells if cell is not None}
-    if len(kinds) < 2 and kinds != {int}:
-        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
-            return pa.array(cells)
+    if len(kinds) < 2:
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            return as_days(pa.array(cells))
 
-    # numbers as floats, in which NaN stands for None; all else as text
-    if kinds <= {int, float}:
+    # numbers as floats, in which NaN stands for None; all else as text, with all digits
+    if kinds == {int, float}:
         numbers = np.array(cells, dtype=np.float64)
         return pa.array(numbers, from_pandas=True)
     texts = [cell if cell is None else str(cell) for cell in cells]
     return pa.array(texts)
+
+
+def as_days(column: pa.Array) -> pa.Array:
+    """Return timestamps that are all midnight as days, and other columns unchanged.
+
+    The reader of Excel does not tell 2020-01-31 from 2020-01-31 00:00.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_timestamp(column.type):
+        return column
+    days = column.cast(pa.date32(), safe=False)
+    is_midnight = pc.equal(days.cast(column.type), column)
+    if pc.all(is_midnight).as_py():
+        return days
+    return column
 
 
 # Excel

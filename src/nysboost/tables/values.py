@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from numbers import Number
+from collections.abc import Callable, Sequence
+from functools import partial
+from numbers import Integral, Number
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import Floats, Indices
-from nysboost.tables.dates import DAY_FIRST, MONTH_FIRST, as_seconds, as_span, find_order, to_iso
-from nysboost.tables.gaps import is_number_mark, is_program_mark
+from nysboost.tables.dates import (
+    DAY_FIRST,
+    MONTH_FIRST,
+    ZONED,
+    as_seconds,
+    as_span,
+    find_order,
+    to_iso,
+)
+from nysboost.tables.gaps import is_number_mark
 
 Booleans: TypeAlias = NDArray[np.bool]
 
@@ -32,7 +41,10 @@ category."""
 
 # possessive: a cell of many digits that is no number takes time in proportion to its length
 _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
-_WHOLE = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,300}", re.ASCII)
+
+EXACT = 2**53
+"""Whole numbers up to this can be stored as floats exactly."""
 
 
 def first_of(wrong: Booleans) -> int | None:
@@ -86,21 +98,24 @@ def as_truth(value: object) -> float | None:
     return None
 
 
-READINGS = {"number": as_number, "date": as_seconds, "duration": as_span, "boolean": as_truth}
+READINGS: dict[str, Callable[[object], float | None]] = {
+    "number": as_number,
+    "date": as_seconds,
+    ZONED: partial(as_seconds, zoned=True),
+    "duration": as_span,
+    "boolean": as_truth,
+}
 """How the values of each kind become numbers; None for a value of another kind."""
 
 
 def numbers_as(kind: str, values: Sequence[object], form: str = "") -> tuple[Floats, Booleans]:
     """Return values of a kind as numbers, NaN if missing, and a mask of values of another kind."""
     read = READINGS[kind]
-    is_mark = is_program_mark
-    if kind in ("date", "duration"):
-        is_mark = is_number_mark
     found: list[float | None] = []
     for value in values:
         if form and isinstance(value, str):
             value = in_usual_form(value, form)
-        if is_mark(value):
+        if is_number_mark(value):
             found.append(np.nan)
         else:
             found.append(read(value))
@@ -111,17 +126,25 @@ def numbers_as(kind: str, values: Sequence[object], form: str = "") -> tuple[Flo
     return numbers, wrong
 
 
-def as_whole_numbers(values: Sequence[object]) -> list[int] | None:
-    """Return text as whole numbers with all digits; None if some are not whole numbers."""
-    whole = []
-    for value in values:
-        if not isinstance(value, str):
-            return None
+def as_whole(value: object) -> int | None:
+    """Return a whole number, or text that is one, with all digits; None for other values."""
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, str):
         text = tidy(value)
-        if not _WHOLE.fullmatch(text):
-            return None
-        whole.append(int(text))
-    return whole
+        if _WHOLE.fullmatch(text):
+            return int(text)
+    return None
+
+
+def find_rounded(values: Sequence[object], numbers: Floats) -> int | None:
+    """Return a whole number among values that has more digits than its float; None if none has."""
+    large = np.isfinite(numbers) & (np.abs(numbers) > EXACT)
+    for i in np.flatnonzero(large).tolist():
+        whole = as_whole(values[i])
+        if whole is not None and whole != int(numbers[i]):
+            return whole
+    return None
 
 
 # What text of one column has in common: the unit of numbers, or the order of day and month

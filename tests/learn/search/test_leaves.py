@@ -196,10 +196,11 @@ def test_a_file_keeps_the_leaves_and_new_rows_join_them(tmp_path):
 
 @pytest.fixture(scope="module")
 def of_codes():
-    """A model whose leaves have few coordinates of codes: y jumps many times."""
+    """A model whose leaves have few coordinates of codes: y is a chessboard."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(5600, 6))
-    y = np.floor(20 * X[:, 0]) % 2 + np.floor(20 * X[:, 1]) % 2 + 0.1 * rng.normal(size=5600)
+    odd = np.floor(6 * X[:, :2]) % 2 == 1
+    y = (odd[:, 0] != odd[:, 1]) + 0.1 * rng.normal(size=5600)
     model = nb.NystroemRegressor(12, kernel="matern", local=400, random_state=0)
     return model.fit(X[:5200], y[:5200]), X[5200:], y[5200:]
 

@@ -9,7 +9,7 @@ from scipy.sparse import random as random_sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import nysboost as nb
-from nysboost.kernels.scaling import SCALINGS
+from nysboost.kernels.metric import SCALINGS
 from nysboost.learn.search.candidates import Solution
 from nysboost.learn.search.data import Data
 from nysboost.learn.search.model import mixture_weights
@@ -269,3 +269,51 @@ def test_a_search_that_has_no_time_returns_a_model():
     assert found.members
     missed = np.sqrt(np.mean((found.mean - found.truth) ** 2))
     assert np.isfinite(missed)
+
+
+@pytest.fixture(scope="module")
+def of_steep():
+    """A model of a steep effect of one column, and weaker ones of two others together."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(66_500, 4))
+    weaker = np.sin(5 * X[:, 1]) * np.cos(5 * X[:, 2])
+    y = 100 * np.abs(X[:, 0]) + weaker + 0.1 * rng.normal(size=66_500)
+    train, fresh = np.split(np.arange(66_500), [66_000])
+    model = nb.NystroemRegressor(24, local=False, random_state=0).fit(X[train], y[train])
+    return model, X[fresh], y[fresh], weaker[fresh]
+
+
+def test_a_steep_effect_of_one_column_does_not_hide_weaker_ones_of_others(of_steep):
+    model, fresh, truth, weaker = of_steep
+    missed = truth - model.predict(fresh)
+    assert np.std(missed) < 0.5 * np.std(weaker)
+
+
+def test_a_row_outside_the_range_of_a_column_has_a_wide_interval_there_too(of_steep):
+    model, fresh, truth, _ = of_steep
+    far = fresh[:5] + np.array([9, 0, 0, 0])
+    _, std = model.predict(np.concatenate([fresh, far]), return_std=True)
+    nearly_all = np.quantile(std[:-5], 0.95)
+    assert nearly_all < 0.1 * truth.std() < truth.std() < std[-5:].min()
+
+
+def test_a_model_after_a_linear_one_is_kept_in_a_file_and_takes_new_rows(of_steep, tmp_path):
+    model, fresh, truth, _ = of_steep
+    assert any(member.base is not None for member in model._members)
+    nb.save(model, tmp_path / "model")
+    kept = nb.load(tmp_path / "model")
+    np.testing.assert_array_equal(kept.predict(fresh), model.predict(fresh))
+    before = model.predict(fresh)
+    after = kept.partial_fit(fresh, truth).predict(fresh)
+    assert np.mean((after - truth) ** 2) < np.mean((before - truth) ** 2)
+
+
+def test_a_model_after_a_linear_one_is_exported(of_steep, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    model, fresh, *_ = of_steep
+    nb.to_onnx(model, tmp_path / "model.onnx")
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    name = session.get_inputs()[0].name
+    found = session.run(None, {name: fresh})[0]
+    np.testing.assert_allclose(found.ravel(), model.predict(fresh), atol=1e-6)

@@ -11,14 +11,13 @@ import numpy as np
 
 from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import KernelGram
-from nysboost.kernels import Matern, Metric
+from nysboost.kernels import Gaussian, Matern, Metric
 from nysboost.kernels.base import Mapped
+from nysboost.kernels.metric import Scale, Scaling, unit_spread
 from nysboost.kernels.radial import Radial
-from nysboost.kernels.scaling import Scale, Scaling
 from nysboost.learn.search import tuning
 from nysboost.learn.search.loss import Point, TrainingRows, for_landmarks, map_rows, target_loss
-from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take
-from nysboost.numerics.descent import anneal
+from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take, to_host
 from nysboost.numerics.kmeans import FEW_ITER, clusters
 from nysboost.numerics.progress import Progress
 from nysboost.rows.rows import ArrayRows
@@ -90,6 +89,11 @@ class Solution:
         kernel = self.kernel.with_metric(scale.metric(self.A))
         return FeatureMap.of(kernel, scale.to_rows(self.Z), self.N)
 
+    def features_of_scaled(self) -> FeatureMap:
+        """Return the features of rows in the coordinates of the search."""
+        kernel = self.kernel.with_metric(Metric(to_host(self.A)))
+        return FeatureMap.of(kernel, self.Z, self.N)
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -99,7 +103,8 @@ class Candidate:
     scaling, and `codes` says whether piecewise-linear codes are added to the features. With
     `mapped_landmarks` the variables are U = ZA instead of Z: MNIST has an accuracy of .9867 with
     it and .9826 without, but pol, where directions have to vanish, an error of .073 and .058.
-    `n_landmarks` replaces the user's number of landmarks if a linear model needs more.
+    `n_landmarks` replaces the user's number of landmarks if a linear model needs more. With
+    `after_linear` it is fitted to the residuals of a linear model.
     """
 
     kernel: Mapped
@@ -110,6 +115,7 @@ class Candidate:
     mapped_landmarks: bool = False
     place: Place | None = None
     n_landmarks: int | None = None
+    after_linear: bool = False
 
     @property
     def trained(self) -> bool:
@@ -134,7 +140,10 @@ class Candidate:
         if isinstance(self.kernel, Matern):
             kernel = f"Matérn {self.kernel.nu:g}"
         metric = METRICS.get(str(self.shape), "as given")
-        return f"{self.space}, {kernel}, {metric}"
+        name = f"{self.space}, {kernel}, {metric}"
+        if self.after_linear:
+            return f"{name}, after a linear model"
+        return name
 
     def start(self, rows: TrainingRows, c: int, rng: np.random.Generator) -> Solution:
         """Return the landmarks of `place`, or k-means centres with one scale for all features."""
@@ -213,6 +222,27 @@ class Candidate:
         if self.shape == "each":
             return np.full(q, unit)
         return np.asarray(unit * np.eye(q))
+
+
+def linear_candidate(n_rows: int, n_features: int) -> Candidate:
+    """Return a linear model of columns at unit spread.
+
+    A Gaussian kernel much wider than the data is nearly linear. With as many landmarks as rows or
+    columns, its ridge regression equals that of the columns.
+    """
+    # landmarks that span the rows
+    enough = min(n_rows, n_features + 1, tuning.LINEAR_LANDMARKS)
+
+    # a metric of one scale, the inverse of the bandwidth
+    bandwidth = tuning.LINEAR_BANDWIDTH * n_features**0.5
+    return Candidate(
+        Gaussian(gamma=0.5),
+        1 / bandwidth,
+        "standard",
+        unit_spread,
+        place=spanning_landmarks,
+        n_landmarks=enough,
+    )
 
 
 def sample_rows(c: int) -> int:
@@ -366,3 +396,38 @@ def minimise_loss(
     # from mapped landmarks U back to Z = U A⁻¹
     back = xp.linalg.inv(end.A)
     return end._replace(U=end.U @ back)
+
+
+def anneal(
+    gradient_at: Callable[[Array, int], Array | None],
+    x: Array,
+    steps: int,
+    rate: Array,
+) -> Array:
+    """Minimise by Adam (Kingma and Ba 2015) from x, with a cosine schedule of learning rates.
+
+    `gradient_at` maps x and the step's number to a gradient, or to None to leave the step out.
+    """
+    xp = namespace(x)
+    mean = xp.zeros_like(x)
+    square = xp.zeros_like(x)
+
+    for i in range(steps):
+        gradient = gradient_at(x, i)
+        if gradient is None:
+            continue
+
+        # running means of the gradient and its square
+        mean = tuning.FORGET * mean + (1 - tuning.FORGET) * gradient
+        square = tuning.FORGET_SQUARE * square + (1 - tuning.FORGET_SQUARE) * gradient**2
+
+        # which begin at zero, and are corrected for it
+        known = 1 - tuning.FORGET ** (i + 1)
+        known_square = 1 - tuning.FORGET_SQUARE ** (i + 1)
+        size = xp.sqrt(square / known_square)
+
+        # the rate falls along a cosine
+        angle = math.pi * i / steps
+        length = rate / 2 * (1 + math.cos(angle)) / known
+        x = x - length * mean / (size + tuning.STILL)
+    return x

@@ -12,22 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.features.feature_map import FeatureMap
-from nysboost.features.linear import Moments, moments_of
-from nysboost.kernels.scaling import Scale
+from nysboost.features.linear import LinearPredictor, Moments, moments_of
+from nysboost.kernels.metric import Scale
 from nysboost.learn.search import tuning
 from nysboost.learn.search.loss import TrainingRows
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.arrays import Array, Floats, Indices, spaced_indices
 from nysboost.numerics.checks import Budget
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.tree import Tree
 from nysboost.rows.rows import ArrayRows, Rows
-from nysboost.tables.piecewise import PiecewiseCodes, with_codes
+from nysboost.tables.codes import PiecewiseCodes, with_codes
 
 SAMPLE_SHARE = 4
 """Rows in memory take a quarter of the working memory (MNIST has an error of 1.8 % with a quarter,
 and 2.1 % with an eighth)."""
 
+COPIES = 4
+"""Dense copies of few rows that a search has at least: sorted and shuffled, raw and scaled."""
 
 FOLDS = 5
 """Number of folds for small tables; at most a fifth of the rows is held out."""
@@ -58,7 +60,8 @@ class Data:
     """All rows, with targets (n, t) on the host and weights (n,), and some of them in memory.
 
     X holds the rows in memory, and `order` their numbers in random order. `folds` are the sizes of
-    the parts at the beginning of `order` that are held out in turn.
+    the parts at the beginning of `order` that are held out in turn. If there are rows for
+    `validation`, these are held out instead, and all rows of X are training rows.
     """
 
     rows: Rows
@@ -70,6 +73,7 @@ class Data:
     seed: int
     budget: Budget
     codes: PiecewiseCodes | None = None
+    validation: TrainingRows | None = None
 
     @classmethod
     def draw(
@@ -82,18 +86,17 @@ class Data:
         *,
         groups: Indices | None = None,
         cv: str | None = None,
+        validation: TrainingRows | None = None,
     ) -> Data:
         """Draw the rows in memory, and choose the held-out rows among them.
 
         Rows of one of the `groups`, numbers of shape (n,), are held out together. With
-        ``cv="time"``, the rows are in order of time, and the last ones are held out.
+        ``cv="time"``, the rows are in order of time, and the last ones are held out. With rows for
+        `validation`, none of the table is held out.
         """
-        _check_cv(cv, groups)
-
         # few rows are sorted, so that their order does not matter
         if uses_folds(rows.n):
-            _refuse_too_wide(rows, rows.n, budget)
-            X = arrays.in_float64(arrays.dense(rows.take(slice(None))))
+            X = _read(rows, np.arange(rows.n), budget)
             table = SmallTable(X, Y, weights, groups)
             if cv is None:
                 table = table.sorted()
@@ -103,8 +106,11 @@ class Data:
             groups = table.groups
 
         # held-out rows, and as many others as memory holds
-        others = max(1, _rows_that_fit(rows.n_features, budget))
-        chosen = hold_out(rows.n, others, groups, cv, rng)
+        others = _rows_that_fit(rows.n_features, budget)
+        if validation is None:
+            chosen = hold_out(rows.n, others, groups, cv, rng)
+        else:
+            chosen = HeldOut(rng.permutation(rows.n)[:others], (0,))
 
         # weights have the mean 1
         if weights is not None:
@@ -112,15 +118,17 @@ class Data:
             weights = weights * (n_counting / weights.sum())
             chosen = chosen.without(weights <= 0)
 
-        # a table on disk is read in rising order
-        order = chosen.order
-        _refuse_too_wide(rows, len(order), budget)
-        stored = arrays.dense(rows.take(np.sort(order)))
-        rank = np.argsort(np.argsort(order))
-        X = arrays.in_float64(arrays.take(stored, rank))
-
-        seed = int(rng.integers(2**31))
-        return cls(rows, Y, weights, order, X, chosen.folds, seed, budget)
+        return cls(
+            rows,
+            Y,
+            weights,
+            chosen.order,
+            _read(rows, chosen.order, budget),
+            chosen.folds,
+            int(rng.integers(2**31)),
+            budget,
+            validation=validation,
+        )
 
     @property
     def uses_folds(self) -> bool:
@@ -143,6 +151,8 @@ class Data:
     def splits(self) -> list[Split]:
         """Training and held-out rows of each fold; in very small tables, all rows are both."""
         every = np.arange(len(self.order))
+        if self.validation is not None:
+            return [Split(every, every[:0])]
         if sum(self.folds) == 0:
             return [Split(every, every)]
 
@@ -155,36 +165,47 @@ class Data:
         return splits
 
     @cached_property
-    def held(self) -> Indices:
-        """Held-out rows of all folds, shape (h,)."""
-        return np.asarray(self.order[self._held_positions])
+    def held(self) -> TrainingRows:
+        """Held-out rows of all folds."""
+        if self.validation is not None:
+            return self.validation
+        return self.sample(np.concatenate([split.held for split in self.splits]))
 
     @cached_property
-    def _held_positions(self) -> Indices:
-        return np.concatenate([split.held for split in self.splits])
+    def truth(self) -> Floats:
+        """Targets of the held-out rows on the host, shape (h, t)."""
+        return arrays.to_host(self.held.Y)
 
-    @property
-    def held_rows(self) -> Array:
-        """Held-out rows of all folds, shape (h, d)."""
-        return arrays.take(self.X, self._held_positions)
+    @cached_property
+    def held_mass(self) -> Floats:
+        """The weight of each held-out row, shape (h,)."""
+        if self.held.weights is None:
+            return np.ones(len(self.truth))
+        return arrays.to_host(self.held.weights)
 
-    def overlaps(self, split: Split) -> bool:
-        """Whether the held-out rows are also training rows, because there are too few rows."""
-        return len(split.held) == len(self.order)
+    def held_out(self, split: Split) -> TrainingRows:
+        """Return the held-out rows of a split."""
+        if self.validation is not None:
+            return self.validation
+        return self.sample(split.held)
+
+    def trains_all(self, split: Split) -> bool:
+        """Whether no row of the table is left out: it has too few, or others are for validation."""
+        return len(split.train) == len(self.order)
 
     def mass_without(self, split: Split) -> Floats:
-        """Return the weight of each row, with 0 for held-out rows, shape (n,)."""
+        """Return the weight of each row, with 0 for rows left out of training, shape (n,)."""
         mass = self.mass.copy()
-        if not self.overlaps(split):
+        if not self.trains_all(split):
             held = self.order[split.held]
             mass[held] = 0.0
         return mass
 
     def error(self, mean: Floats) -> float:
         """Return the root mean squared error of held-out predictions, shape (h, t)."""
-        missed = self.Y[self.held] - mean
+        missed = self.truth - mean
         of_rows = np.mean(missed**2, axis=1)
-        mse = np.average(of_rows, weights=self.mass[self.held])
+        mse = np.average(of_rows, weights=self.held_mass)
         return float(np.sqrt(mse))
 
     def moments(self, features: FeatureMap) -> Moments:
@@ -202,12 +223,35 @@ class Data:
         fitting = _rows_that_fit(len(codes.origins), self.budget)
         most = sum(self.folds) + fitting
         some = self.X[:most, :]
+        validation = self.validation
+        if validation is not None:
+            validation = validation._replace(X=codes(validation.X))
         return replace(
             self,
             rows=with_codes(self.rows, codes),
             order=self.order[:most],
             X=codes(some),
             codes=codes,
+            validation=validation,
+        )
+
+    @property
+    def few(self) -> bool:
+        """Whether the table is small, and so in memory."""
+        return uses_folds(self.rows.n)
+
+    def scaled(self, scale: Scale) -> Data:
+        """Return the data of few rows in the coordinates of a search."""
+        every = self.rows.take(np.arange(self.rows.n))
+        validation = self.validation
+        if validation is not None:
+            validation = validation._replace(X=scale(validation.X))
+        return replace(
+            self,
+            rows=ArrayRows(scale(every)),
+            X=scale(self.X),
+            codes=None,
+            validation=validation,
         )
 
     @cached_property
@@ -217,6 +261,15 @@ class Data:
         some = self.X[:enough, :]
         codes = PiecewiseCodes.of(some, tuning.CODES)
         return self.with_codes(codes)
+
+    def after(self, model: LinearPredictor) -> Data:
+        """Return the data with the residuals of a model as targets."""
+        predicted = model.evaluate(self.rows, self.budget)
+        validation = self.validation
+        if validation is not None:
+            of_held = model.evaluate(ArrayRows(validation.X), self.budget)
+            validation = validation._replace(Y=validation.Y - of_held)
+        return replace(self, Y=self.Y - arrays.to_host(predicted), validation=validation)
 
     def first_split(self) -> Data:
         """Return the data with only the first held-out part."""
@@ -265,7 +318,7 @@ class Data:
         """Return some of the rows in memory, scaled if a scale is given."""
         X = arrays.take(self.X, at)
 
-        # targets and weights come from the host to where the rows are
+        # targets and weights, from the host to the rows' device
         numbers = self.order[at]
         Y = arrays.like(self.Y[numbers], X)
         weights = None
@@ -284,20 +337,42 @@ class Data:
         return Tree.of(mapped, most, n_counting)
 
 
-def _check_cv(cv: str | None, groups: Indices | None) -> None:
-    """Raise if the choice of held-out rows is invalid."""
-    if cv not in (None, "time"):
-        raise ValueError(f'cv must be None or "time", but {cv!r} was given.')
-    if cv is not None and groups is not None:
-        raise ValueError('Held-out rows are chosen by groups or by cv="time", not by both.')
+def read_validation(
+    rows: Rows,
+    Y: Floats,
+    weights: Floats | None,
+    budget: Budget,
+) -> TrainingRows:
+    """Return rows for validation with targets (n, t); of many rows, evenly spaced ones."""
+    # as many as are held out of a large table, and fit in memory
+    _, enough = tuning.HELD_OUT
+    fitting = _rows_that_fit(rows.n_features, budget)
+    at = spaced_indices(rows.n, min(enough, fitting))
+
+    X = _read(rows, at, budget)
+    targets = arrays.like(Y[at], X)
+    if weights is None:
+        return TrainingRows(X, targets)
+    return TrainingRows(X, targets, arrays.like(weights[at], X))
+
+
+def _read(rows: Rows, order: Indices, budget: Budget) -> Array:
+    """Return rows in this order in float64; a table on disk is read in rising order."""
+    _refuse_too_wide(rows, len(order), budget)
+    rising = np.sort(order)
+    rank = np.argsort(np.argsort(order))
+    stored = arrays.dense(rows.take(rising))
+    return arrays.in_float64(arrays.take(stored, rank))
 
 
 def _refuse_too_wide(rows: Rows, count: int, budget: Budget) -> None:
-    """Raise if `count` sparse rows take more memory as an array than there is."""
+    """Raise if `count` sparse rows take more memory as arrays than there is."""
     needed = 8 * count * rows.n_features
+    if uses_folds(rows.n):
+        needed *= COPIES
     if arrays.is_sparse(rows.template) and needed > budget.bytes:
         raise ValueError(
-            f"Landmarks are trained on {count} of the rows as an array, which takes about "
+            f"Landmarks are trained on {count} of the rows as dense arrays, which take about "
             f"{format_bytes(needed)} for {rows.n_features} columns, but max_memory is "
             f"{format_bytes(budget.bytes)}: allow more memory, or take fewer columns, with "
             "sklearn.decomposition.TruncatedSVD for example."
@@ -307,7 +382,7 @@ def _refuse_too_wide(rows: Rows, count: int, budget: Budget) -> None:
 def _rows_that_fit(n_features: int, budget: Budget) -> int:
     """Return the number of float64 rows that fit in the memory for a sample."""
     room = budget.bytes // SAMPLE_SHARE
-    return room // (8 * n_features)
+    return max(1, room // (8 * n_features))
 
 
 # Which rows are held out
@@ -406,7 +481,7 @@ class HeldOutDraw:
         return HeldOut(shuffled.order[places], (held,))
 
     def in_turn(self, groups: Indices | None) -> HeldOut:
-        """Hold out folds of few rows in turn, as many as make enough held-out rows."""
+        """Hold out folds of few rows in turn, until there are enough held-out rows."""
         if self.n < 2:
             return HeldOut(np.arange(self.n), (0,))
 

@@ -21,9 +21,8 @@ from scipy.linalg import lapack
 
 from nysboost.kernels import Evaluator
 from nysboost.kernels.base import Mapped
-from nysboost.kernels.metric import Metric
+from nysboost.kernels.metric import PRINCIPAL_ROWS, Metric
 from nysboost.kernels.radial import Radial
-from nysboost.kernels.scaling import PRINCIPAL_ROWS
 from nysboost.learn.search.tuning import LEAF_ROWS, LEAF_WIDTH, NEAREST
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import (
@@ -136,10 +135,10 @@ class LeafRows(NamedTuple):
 class Leaves:
     """All rows, leaf by leaf, with the coefficients of their ridge regressions.
 
-    A metric of `kernel` is one of the leaves alone; without, they have the model's. `starts`
-    (leaves + 1,) are the first rows of the leaves; V (n, q), R (n, t), counts (n,) and
-    w (n, t) are mapped rows, residuals, ω and coefficients. V may be in float32, and the
-    coefficients are those of the rounded rows.
+    If `kernel` has a metric, it maps the rows for the leaves; otherwise, the model's metric does.
+    `starts` (leaves + 1,) are the first rows of the leaves. V (n, q) are mapped rows, R (n, t)
+    residuals, counts (n,) ω, and w (n, t) coefficients. V may be in float32. Then the coefficients
+    belong to the rounded rows.
     """
 
     kernel: Radial
@@ -287,7 +286,7 @@ class Leaves:
         places = [self._rows_of(j) for j in range(self.tree.n_leaves)]
         before = [every.at(place) for place in places]
 
-        # each leaf is solved where its rows meet
+        # each leaf is solved where its rows are collected
         join = partial(_join_leaf, self.of_mapped, self.rho)
         joined = rows.group(task, join, before, *aligned)
         after = [new or old for old, new in zip(before, joined, strict=True)]
@@ -338,9 +337,9 @@ def nearest_variance(
 ) -> Array:
     """Return the variance of observations at mapped rows H, over the amplitude, shape (h,).
 
-    It is 1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ, where c and K belong to the nearest rows of the leaf, as
-    in nearest-neighbour Gaussian processes (Datta et al. 2016). A `seen` row is its own nearest
-    row, which is left out.
+    It is 1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ with c = k(h, N) and K = k(N, N), where N are the rows of
+    the leaf nearest to h, as in nearest-neighbour Gaussian processes (Datta et al. 2016). If the
+    rows H were `seen` in training, each is its own nearest row, which is left out.
     """
     xp = namespace(H)
     C = kernel(H, V)
@@ -355,8 +354,8 @@ def nearest_variance(
     # K: kernel values among these rows
     flat = near.ravel()
     shape = *near.shape, V.shape[1]
-    W = xp.reshape(arrays.take(V, flat), shape)
-    K = _kernel_in_groups(kernel, W)
+    groups = xp.reshape(arrays.take(V, flat), shape)
+    K = _kernel_in_groups(kernel, groups)
 
     # ρ diag(1/ω)
     times = xp.reshape(arrays.take(counts, flat), near.shape)
@@ -369,14 +368,16 @@ def nearest_variance(
     return xp.clip(1.0 + rho - known, min=rho)
 
 
-def _kernel_in_groups(kernel: Radial, W: Array) -> Array:
-    """Return the kernel values (h, k, k) among the k rows of each of h groups W (h, k, q)."""
-    xp = namespace(W)
+def _kernel_in_groups(kernel: Radial, groups: Array) -> Array:
+    """Return the kernel values (h, k, k) among the k rows of each of h groups (h, k, q)."""
+    xp = namespace(groups)
 
-    # ‖v − w‖² = ‖v‖² + ‖w‖² − 2vᵀw, rounded less as seen from the first row
-    W = W - W[:, :1, :]
-    norms = xp.sum(W * W, axis=2)
-    products = W @ xp.matrix_transpose(W)
+    # distances do not depend on the origin, and near the rows there is less rounding
+    V = groups - groups[:, :1, :]
+
+    # ‖v − w‖² = ‖v‖² + ‖w‖² − 2vᵀw
+    norms = xp.sum(V * V, axis=2)
+    products = V @ xp.matrix_transpose(V)
     sums = norms[:, :, None] + norms[:, None, :]
     squared = xp.clip(sums - 2 * products, min=0.0)
 
@@ -483,7 +484,7 @@ class LeafTask:
         U = map_block(self.kernel, X)
         leaf = self.tree(U)
 
-        # rows that count, in leaves that are asked for
+        # rows of positive weight, in the leaves of the mask
         counts = np.ones((len(leaf), 1))
         if weights is not None:
             counts = weights
@@ -516,7 +517,7 @@ def rows_per_leaf(
     if local is False:
         return 0
 
-    # of a device the free memory, of which a kernel matrix takes twice as much
+    # on a device, the free memory counts, and a kernel matrix takes twice as much
     accelerated = on_device(rows.template)
     room = budget.bytes
     matrices = 16

@@ -111,8 +111,8 @@ def target_loss(
 ) -> tuple[float, Point | None]:
     """Return L/n of rows with centred targets, and its gradient.
 
-    `trace` is τ, and each row counts `copies` times, as those of a batch do. If rounding makes a
-    factorisation fail, the loss is infinite and has no gradient.
+    `trace` is τ. Each row counts `copies` times, because a batch stands for all rows. If rounding
+    makes a factorisation fail, the loss is infinite and has no gradient.
     """
     U = point.U
     C = CrossKernel(kernel, rows, point)
@@ -233,13 +233,47 @@ class Factors:
         roots = xp.linalg.diagonal(self.T_root)
         return 2 * xp.sum(xp.log(roots))
 
+    def M_inverse(self) -> Array:  # noqa: N802
+        """Return M⁻¹."""
+        return self.M_root.T @ self.M_root
+
+    def W_inverse(self) -> Array:  # noqa: N802
+        """Return W⁻¹."""
+        return self.L_inverse.T @ self.L_inverse
+
+    def ridged_sums(self) -> Array:
+        """Return W⁻¹SW⁻¹ + γW⁻¹ = L⁻ᵀTL⁻¹, from its root, which is half a product for BLAS."""
+        K = self.L_inverse.T @ self.T_root
+        return K @ K.T
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """The weights w = M⁻¹b (c, t), and the noise s² = (YᵀY − bᵀw)/(nt)."""
+
+    w: Array
+    noise: Array
+
+    @classmethod
+    def of(cls, sums: Sums, factors: Factors) -> RidgeFit:
+        """Return the fit to these sums."""
+        M_root = factors.M_root
+        half_solved = M_root @ sums.b
+        w = M_root.T @ half_solved
+
+        # bᵀw = ‖Rb‖²
+        explained = namespace(w).sum(half_solved**2)
+        n_outputs = w.shape[1]
+        noise = _noise(sums.total, explained) / (sums.n * n_outputs)
+        return cls(w, noise)
+
 
 @dataclass(frozen=True, eq=False)
 class CollapsedBound:
     """L and its derivatives by log γ, W (c, c) and C (n, c).
 
-    `within` (c, c) is ∂L/∂W. ∂L/∂C is C (M⁻¹ − τW⁻¹/γ) + (Cw − Y) wᵀ/(s²t), with one s² for each
-    of t outputs: the product of [C, Y] and `cross` (c + t, c).
+    `within` (c, c) is ∂L/∂W. `cross` (c + t, c) gives ∂L/∂C as the product [C, Y] · cross, which is
+    C (M⁻¹ − τW⁻¹/γ) + (Cw − Y) wᵀ/(s²t). The t outputs share one s².
     """
 
     value: float
@@ -250,43 +284,38 @@ class CollapsedBound:
     @classmethod
     def of(cls, sums: Sums, W: Array, log_gamma: float, trace: float) -> CollapsedBound | None:
         """Return the bound with τ = `trace`, or None if a factorisation fails by rounding."""
-        S, b, total, n = sums
-        xp = namespace(S)
-        c, t = b.shape
+        n = sums.n
+        xp = namespace(W)
+        c, t = sums.b.shape
         gamma = float(np.exp(log_gamma))
-        factors = Factors.of(S, W, gamma)
+        factors = Factors.of(sums.S, W, gamma)
         if factors is None:
             return None
 
-        # w = M⁻¹b and s² = (YᵀY − bᵀw)/(nt)
-        M_root = factors.M_root
-        half_solved = M_root @ b
-        w = M_root.T @ half_solved
-        explained = xp.sum(half_solved**2)
-        noise = _noise(total, explained) / (n * t)
+        # w, s² and w/(s²t); formulas below have t = 1
+        fit = RidgeFit.of(sums, factors)
+        w = fit.w
+        noise = fit.noise
         w_noise = w / (noise * t)
 
         # L = ½ [n log s² + log|T| − c log γ + τ (n − tr W⁻¹S)/γ], log|M| = log|T| + log|W|
-        tau = trace / gamma
+        of_trace = trace / gamma
         of_fit = n * xp.log(noise)
         of_size = factors.log_det - c * log_gamma
         missed = n - xp.linalg.trace(factors.whitened)
-        penalty = tau * xp.clip(missed, min=0.0)
+        penalty = of_trace * xp.clip(missed, min=0.0)
         value = (of_fit + of_size + penalty) / 2
 
-        # ∂L/∂W = ½ (γM⁻¹ − W⁻¹ + γwwᵀ/s² + τW⁻¹SW⁻¹/γ), where KKᵀ = W⁻¹SW⁻¹ + γW⁻¹
-        # costs half a product
-        L_inverse = factors.L_inverse
-        M_inverse = M_root.T @ M_root
-        W_inverse = L_inverse.T @ L_inverse
-        K = L_inverse.T @ factors.T_root
+        # ∂L/∂W = ½ (γ (M⁻¹ + wwᵀ/s²) + τ (W⁻¹SW⁻¹ + γW⁻¹)/γ − (1 + τ) W⁻¹)
+        M_inverse = factors.M_inverse()
+        W_inverse = factors.W_inverse()
         ww = w @ w_noise.T
         by_fit = gamma * (M_inverse + ww)
-        by_matrix = tau * (K @ K.T) - (1 + trace) * W_inverse
+        by_matrix = of_trace * factors.ridged_sums() - (1 + trace) * W_inverse
         within = (by_fit + by_matrix) / 2
 
         # ∂L/∂C = C (M⁻¹ − τW⁻¹/γ + wwᵀ/s²) − Y wᵀ/s²
-        of_C = M_inverse - tau * W_inverse + ww
+        of_C = M_inverse - of_trace * W_inverse + ww
         cross = xp.concat([of_C, -w_noise.T], axis=0)
 
         # ∂L/∂log γ = ½ (γ tr M⁻¹W − c + γwᵀWw/s² − τ (n − tr W⁻¹S)/γ)

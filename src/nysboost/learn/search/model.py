@@ -21,7 +21,7 @@ from nysboost.numerics.checks import Budget
 from nysboost.numerics.linalg import triangular_factor
 from nysboost.rows.driver import BlockTask, scan_size
 from nysboost.rows.rows import Rows
-from nysboost.tables.piecewise import PiecewiseCodes, with_codes
+from nysboost.tables.codes import PiecewiseCodes, with_codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
 def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
     """Return weights ≥ 0 of sum 1, shape (m,), with the least squared error on held-out rows.
 
-    They minimise ‖Σ w_i r_i‖² + λ s² ‖w − 1/m‖² with residuals r_i, where s is the smallest norm of
-    them.
+    They minimise ‖Σ w_i r_i‖² + λ s² ‖w − 1/m‖², where r_i are the residuals of prediction i, and s
+    is the smallest of the norms ‖r_i‖.
 
     Examples
     --------
@@ -137,7 +137,8 @@ class Member:
 
     `logistic` (r, k) holds the weights of a logistic regression on the features of g, times its own
     weight, if there is one. `corrected` is the model whose residuals the leaves hold. It differs
-    from g if `partial_fit` has changed g, so that the corrections remain valid.
+    from g if `partial_fit` has changed g, so that the corrections remain valid. If there is a
+    `base`, g and the leaves are fitted to its residuals, and weight · base(x) is added.
     """
 
     model: LinearPredictor
@@ -147,6 +148,7 @@ class Member:
     local_weight: float = 0.0
     logistic: Array | None = None
     corrected: LinearPredictor | None = None
+    base: LinearPredictor | None = None
 
     @cached_property
     def predictor(self) -> LinearPredictor:
@@ -154,7 +156,7 @@ class Member:
         mean = self.weight * self.model.mean
         w = self.weight * self.model.w
 
-        # what the leaves correct is the first model
+        # the leaves hold corrections of the first model
         if self.corrected is not None:
             back_in_mean = self.corrected.mean - self.model.mean
             back_in_w = self.corrected.w - self.model.w
@@ -181,6 +183,12 @@ class Member:
         """Return the member's part of predictions (n, t), or of these and logits (n, t + k)."""
         rows = with_codes(rows, self.codes)
         found = self.predictor.evaluate(rows, budget)
+
+        # the first t columns are predictions, and the others logits
+        t = len(self.model.mean)
+        if self.base is not None:
+            of_base = self.base.evaluate(rows, budget)
+            found[:, :t] += self.weight * of_base
         if self.leaves is None:
             return found
 
@@ -189,8 +197,6 @@ class Member:
         U = rows.map(mapping, 0)
         local = self.leaves(U, budget)
 
-        # the first columns are predictions, and the others logits
-        t = local.shape[1]
         found = namespace(found).astype(found, local.dtype, copy=False)
         found[:, :t] += self.local_weight * local
         return found
@@ -201,10 +207,16 @@ class Member:
         Rows that were `seen` in training count as new. Leaves have their own variance.
         """
         model = self._linear_model
+        coded = X
         if self.codes is not None:
-            X = self.codes(X)
-        F = model.features(X)
+            coded = self.codes(X)
+        F = model.features(coded)
         outlying = self.weight * model.outlying(F, tuning.BEYOND)
+
+        # g may ignore a column that the base uses: rows outside its range are outlying too
+        if self.base is not None and self.codes is not None:
+            outside = self.weight * self.codes.outside(X)
+            outlying = namespace(outlying).maximum(outlying, outside)
 
         # the share of the model alone
         spread = model.spread(F, seen=seen)
@@ -214,7 +226,7 @@ class Member:
             return found, outlying
 
         # and that of the leaves
-        U = map_block(self.leaf_kernel, X)
+        U = map_block(self.leaf_kernel, coded)
         of_leaves = self.leaves.variance(U, seen=seen)
         return found + self.local_weight * of_leaves, outlying
 
@@ -225,13 +237,18 @@ class Member:
         weights: Array | None,
         budget: Budget,
     ) -> Member:
-        """Return the member after more rows: landmarks, metric and weights of the mixture stay."""
+        """Return the member with more rows; landmarks, metric, base and mixture weight stay."""
         if self.weight == 0:  # a logistic regression alone, which stays
             return self
 
+        # the targets of g are the residuals of the base
+        rows = with_codes(rows, self.codes)
+        if self.base is not None:
+            known = self.base.evaluate(rows, budget)
+            Y = Y - arrays.to_host(known)
+
         # sums over rows add up
         before = self._linear_model
-        rows = with_codes(rows, self.codes)
         added = moments_of(before.features, rows, Y, weights=weights, budget=budget)
         moments = before.moments + added
         model = LinearModel.fit(before.features, moments, before.gamma)

@@ -10,19 +10,19 @@ import numpy as np
 
 from nysboost.kernels import Anova, Gaussian, Kernel, Linear, Matern, make_kernel
 from nysboost.kernels.base import Mapped
-from nysboost.kernels.radial import Radial
-from nysboost.kernels.scaling import (
+from nysboost.kernels.metric import (
     SCALINGS,
     FixedScale,
     PrincipalComponents,
     Scale,
     unit_spread,
 )
+from nysboost.kernels.radial import Radial
 from nysboost.learn.search import tuning
 from nysboost.learn.search.candidates import (
     Candidate,
     Place,
-    spanning_landmarks,
+    linear_candidate,
     uniform_landmarks,
 )
 from nysboost.learn.search.data import uses_folds
@@ -231,37 +231,25 @@ def _wide_candidates(request: Request) -> list[Candidate]:
 def _with_codes(request: Request) -> Groups:
     """Return candidates with codes beside the features, and a scale for each.
 
-    Of few rows there are a rough and a smooth kernel.
+    Of few rows there are a rough and a smooth kernel. Of very many rows one candidate begins with a
+    linear model: a metric that has to follow a steep effect of one column misses weak ones of
+    several. First steps cannot tell which of the two is better, so both are fitted.
     """
     if not request.tries_codes:
         return []
-    kernels = [request.rough]
+    coded = Candidate(request.rough, "each", "codes", unit_spread, codes=True)
+    candidates = [coded]
     if request.few:
         kernels = _distinct(request.rough, request.smooth)
-    coded = Candidate(kernels[0], "each", "codes", unit_spread, codes=True)
-    return _each_alone(replace(coded, kernel=kernel) for kernel in kernels)
+        candidates = [replace(coded, kernel=kernel) for kernel in kernels]
+    elif request.n_rows >= tuning.AFTER_LINEAR:
+        candidates.append(replace(coded, after_linear=True))
+    return _each_alone(candidates)
 
 
 def _linear(request: Request, spaces: list[str]) -> Groups:
-    """Return a linear model of the columns for each scaling.
-
-    A Gaussian kernel much wider than the data is nearly linear. With as many landmarks as rows or
-    columns, its ridge regression equals that of the columns.
-    """
-    # landmarks that span the rows
-    enough = min(request.n_rows, request.n_features + 1, tuning.LINEAR_LANDMARKS)
-
-    # a metric of one scale, the inverse of the bandwidth
-    bandwidth = tuning.LINEAR_BANDWIDTH * request.n_features**0.5
-    scaled = Candidate(
-        UNIT_GAUSSIAN,
-        1 / bandwidth,
-        "standard",
-        unit_spread,
-        place=spanning_landmarks,
-        n_landmarks=enough,
-    )
-
+    """Return a linear model of the columns for each scaling."""
+    scaled = linear_candidate(request.n_rows, request.n_features)
     return _each_alone(replace(scaled, space=space, scaling=SCALINGS[space]) for space in spaces)
 
 

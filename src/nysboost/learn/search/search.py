@@ -12,8 +12,9 @@ import numpy as np
 
 from nysboost.learn.search import tuning
 from nysboost.learn.search.candidates import Candidate, sample_rows
-from nysboost.learn.search.data import Data
+from nysboost.learn.search.data import FOLDS, Data, uses_folds
 from nysboost.learn.search.leaves import rows_per_leaf
+from nysboost.learn.search.loss import TrainingRows
 from nysboost.learn.search.model import Member, mixture_weights
 from nysboost.learn.search.regimes import Groups
 from nysboost.learn.search.trial import CandidateTrial, Prepared
@@ -22,7 +23,7 @@ from nysboost.numerics.checks import Budget, keep_freed_memory
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.progress import Progress
 from nysboost.rows.rows import Rows
-from nysboost.tables.piecewise import count_numeric
+from nysboost.tables.codes import count_numeric
 
 Notes: TypeAlias = list[tuple[str, float]]
 """Names of candidates with their held-out errors."""
@@ -58,10 +59,10 @@ class WeighedTrial:
 class SearchResult:
     """A mixture of members fitted to all rows, and its evaluation on h held-out rows.
 
-    truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
-    rows; weights (h,) or None say how often each row counts; X (h, d) are the rows, and `variance`
-    returns their predictive variances, shape (h, t). `notes` are what was tried, with held-out
-    errors, and `trials` what was selected.
+    `truth` and `mean` (h, t) are targets, and predictions by members that had not seen these rows.
+    `weights` (h,) or None say how often each row counts. X (h, d) are the rows, and `variance`
+    returns their predictive variances, shape (h, t). `notes` lists all candidates with their
+    held-out errors, and `trials` those that were selected.
     """
 
     members: Sequence[Member]
@@ -76,16 +77,20 @@ class SearchResult:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutVariance:
-    """The variance of a mixture's predictions for held-out rows X (h, d), as if they were new."""
+    """The variance of a mixture's predictions for held-out rows X (h, d), as if they were new.
+
+    `seen` says whether the members are fitted to these rows too: not if they are for validation.
+    """
 
     members: Sequence[Member]
     X: Array
+    seen: bool
 
     def __call__(self) -> Floats:
         """Return the variances, shape (h, t)."""
         parts = []
         for member in self.members:
-            variance, _ = member.variance(self.X, seen=True)
+            variance, _ = member.variance(self.X, seen=self.seen)
             parts.append(to_host(variance))
         return np.asarray(sum(parts))
 
@@ -94,9 +99,9 @@ class HeldOutVariance:
 class Sizes:
     """The sizes of the parts of a search.
 
-    `c` is the number of untrained landmarks. Trained landmarks number `n_first` in first steps,
-    `n_in_folds` without the held-out rows, and `n_in_all` in the end. The rows of a leaf are 0
-    without leaves.
+    `c` is the number of untrained landmarks. There are `n_first` trained landmarks in first steps,
+    `n_in_folds` in fits without the held-out rows, and `n_in_all` in the fit to all rows.
+    `leaf_rows` is the largest number of rows of a leaf, or 0 for no leaves.
     """
 
     c: int
@@ -149,25 +154,27 @@ def run_search(
     work: Progress | None = None,
     row_groups: Indices | None = None,
     cv: str | None = None,
+    validation: TrainingRows | None = None,
     max_time: float | None = None,
 ) -> SearchResult:
     """Return the mixture of candidates with the smallest error on held-out rows.
 
-    1. Of each group of candidates first steps, with few landmarks and rows, select one; those that
-       can hardly win are left out.
-    2. Landmarks and metric of the others descend the loss without the rows of each fold, or without
-       the one part that is held out.
-    3. Weights of the landmarks, and kernel ridge regressions in leaves, come from all rows but
-       the held-out ones; these choose penalties and mix.
-    4. What is in the mixture is fitted to all rows.
+    1. First steps, with few landmarks and rows, select one candidate of each group. Selected
+       candidates that can hardly win are left out.
+    2. The landmarks and the metric of each remaining candidate descend the loss, without the rows
+       of each fold, or without the single held-out part.
+    3. The weights of the landmarks, and kernel ridge regressions in leaves, are fitted to all rows
+       except the held-out ones. The held-out rows choose the penalties and the mixture weights.
+    4. The members of the mixture are fitted to all rows.
 
-    Y (n, t) are targets on the host, of weights (n,) only ratios matter, and c is the number of
-    landmarks. `local` says whether all rows predict in leaves, or with how many rows at most;
-    "auto" does where memory holds them. Held-out rows are chosen at random, or by `row_groups`
-    and `cv`, as in `Data.draw`. After `max_time` seconds, about, the best model so far is finished.
+    Y (n, t) are targets on the host. Only the ratios of weights (n,) matter. c is the number of
+    landmarks. `local` says whether there are leaves, or gives the largest number of rows of a leaf;
+    "auto" uses leaves if they fit in memory. Held-out rows are chosen at random, or by `row_groups`
+    and `cv`, or are those for `validation`, as in `Data.draw`. After about `max_time` seconds, the
+    best model so far is finished.
     """
     keep_freed_memory()
-    _require_memory(c, rows.n_features, budget)
+    _require_memory(c, rows, budget)
     work = work or Progress()
     work.limit = max_time
 
@@ -177,7 +184,7 @@ def run_search(
     leaf_rows = rows_per_leaf(local, rows, width, budget)
 
     # which rows are held out, and how many landmarks there are
-    data = Data.draw(rows, Y, weights, rng, budget, groups=row_groups, cv=cv)
+    data = Data.draw(rows, Y, weights, rng, budget, groups=row_groups, cv=cv, validation=validation)
     sizes = Sizes.of(data, c, leaf_rows)
     search = Search(data, sizes, [], work)
     groups = _that_fit(groups, data, c)
@@ -197,9 +204,9 @@ def run_search(
     return result
 
 
-def _require_memory(c: int, n_features: int, budget: Budget) -> None:
+def _require_memory(c: int, rows: Rows, budget: Budget) -> None:
     """Raise if the matrices of c landmarks do not fit in memory."""
-    needed = _bytes_of_landmarks(c, n_features)
+    needed = _bytes_of_landmarks(c, rows)
     if needed > budget.bytes:
         raise ValueError(
             f"{c} landmarks need about {format_bytes(needed)} of working memory, but max_memory is "
@@ -207,32 +214,42 @@ def _require_memory(c: int, n_features: int, budget: Budget) -> None:
         )
 
 
-def _bytes_of_landmarks(c: int, n_features: int) -> int:
+def _bytes_of_landmarks(c: int, rows: Rows) -> int:
+    """Return the bytes of matrices (c, c), and of the landmarks (c, d), raw, scaled, of folds."""
+    copies = 2
+    if uses_folds(rows.n):
+        copies += FOLDS
+
     pairs = 6 * c * c
-    landmarks = 2 * c * n_features
+    landmarks = copies * c * rows.n_features
     return 8 * (pairs + landmarks)
 
 
 def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
     """Leave out codes of too many columns, and linear models with too many landmarks.
 
-    Those have more landmarks than others, unless the user asks for fewer.
+    Linear models are also left out if the user asks for few landmarks, because they need many.
+    Labels have no candidates after a linear model: logistic regressions are fitted to the features
+    of each candidate, so these must predict the labels without another model.
     """
-    if len(groups) == 1:  # it was asked for
+    if len(groups) == 1:  # the user asked for it
         return groups
 
-    # which of the two there may be
+    # reasons to leave out codes, linear models, or candidates after a linear model
     many = count_numeric(data.X) > tuning.WIDE
     fewer = c < min(tuning.LANDMARKS, data.rows.n)
+    are_labels = np.isin(data.Y, (0, 1)).all()
 
     fitting = []
     for group in groups:
-        one = group[0]
-        needed = _bytes_of_landmarks(one.n_landmarks or 0, data.rows.n_features)
+        first = group[0]
+        needed = _bytes_of_landmarks(first.n_landmarks or 0, data.rows)
         too_large = fewer or needed > data.budget.bytes
-        if one.codes and many:
+        if first.codes and many:
             continue
-        if one.linear and too_large:
+        if first.linear and too_large:
+            continue
+        if first.after_linear and are_labels:
             continue
         fitting.append(group)
 
@@ -248,9 +265,10 @@ class Pilot(NamedTuple):
 
 
 def _can_win(pilots: Sequence[Pilot]) -> list[Pilot]:
-    """Return the pilots whose error is near the least one, which is the first of them.
+    """Return the pilots whose error is near the least one; the best pilot is the first.
 
-    Of few rows also what is worse by more than chance is left out: first steps are all there are.
+    With folds, first steps are the only descent, so pilots that are worse by more than chance are
+    also left out.
     """
     best, *others = sorted(pilots, key=lambda pilot: pilot.error)
     found = [best]
@@ -286,8 +304,8 @@ class Search:
     def select(self, group: Sequence[Candidate]) -> Pilot:
         """Return the candidate of a group with the smallest held-out error after first steps.
 
-        With leaves if the model will have leaves: without, bike and kin40k select the rougher
-        kernel, although the smoother one is better.
+        If the model will have leaves, the errors are those with leaves. Otherwise, bike and kin40k
+        would select the rougher kernel, although the smoother one is better.
         """
         pilots = []
         for candidate in group:
@@ -315,7 +333,7 @@ class Search:
         return min(pilots, key=lambda pilot: pilot.error)
 
     def go_on(self, pilots: Sequence[Pilot]) -> list[CandidateTrial]:
-        """Continue the pilots as trials while there is time; at least one."""
+        """Continue the pilots as trials while there is time, and at least the first one."""
         trials: list[CandidateTrial] = []
         for pilot in pilots:
             if trials and not self.work.has_time(tuning.TIME_FOR_TRIALS):
@@ -332,7 +350,7 @@ class Search:
         scored = []
         width = 0
         for trial in trials:
-            # as many rows in a leaf as memory allows beside the leaves before
+            # as many rows in a leaf as memory allows beside the leaves of earlier trials
             wider = width + trial.n_mapped + self.data.n_outputs
             fitting = rows_per_leaf("auto", self.data.rows, wider, self.data.budget)
             most = min(self.sizes.leaf_rows, fitting)
@@ -355,16 +373,18 @@ class Search:
     def mix(self, trials: Sequence[CandidateTrial]) -> SearchResult:
         """Return the mixture with the smallest held-out error, fitted to all rows."""
         data = self.data
-        truth = data.Y[data.held]
-        mass = data.mass[data.held]
+        held = data.held
+        truth = data.truth
+        mass = data.held_mass
         weights = None
-        if data.weights is not None:
+        if held.weights is not None:
             weights = mass
 
         # shares of all predictions
         means: list[Floats] = []
         for trial in trials:
-            means += [prediction.mean for prediction in trial.predictions]
+            of_base = truth - trial.data.truth
+            means += [of_base + prediction.mean for prediction in trial.predictions]
         shares = mixture_weights(means, truth, mass)
 
         # each trial has the shares of its own
@@ -376,7 +396,7 @@ class Search:
             weighed.append(WeighedTrial(trial, shares[start:stop], c, self.work))
             start = stop
 
-        # what is in the mixture is fitted to all rows
+        # members of the mixture are fitted to all rows
         members = [one.fit_to_all() for one in weighed if one.weight > 0]
         return SearchResult(
             members=members,
@@ -384,8 +404,8 @@ class Search:
             mean=np.tensordot(shares, means, 1),
             weights=weights,
             notes=self.notes,
-            X=data.held_rows,
-            variance=HeldOutVariance(members, data.held_rows),
+            X=held.X,
+            variance=HeldOutVariance(members, held.X, seen=data.validation is None),
             trials=weighed,
         )
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.linear import LinearModel, LinearPredictor, Moments
+from nysboost.kernels.metric import Scale
 from nysboost.kernels.radial import Radial
-from nysboost.kernels.scaling import Scale
 from nysboost.learn.search import tuning
-from nysboost.learn.search.candidates import Candidate, Solution
+from nysboost.learn.search.candidates import Candidate, Solution, linear_candidate
 from nysboost.learn.search.data import Data, Split
 from nysboost.learn.search.leaves import LeafTask, Leaves, map_block, narrow, predict_leaf
 from nysboost.learn.search.model import HeldOutFeatures, Member, choose_gamma
@@ -36,7 +36,7 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """A candidate fitted to the training rows of one split."""
+    """A candidate fitted to the training rows of one split of `Prepared.held_out_data`."""
 
     split: Split
     solution: Solution
@@ -57,18 +57,42 @@ class LeafScore:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A candidate with its coded data, and the scale of its coordinates."""
+    """A candidate with its coded data, and the scale of its coordinates.
+
+    `base` is the model whose residuals are the targets of the data, if there is one.
+    """
 
     candidate: Candidate
     data: Data
     scale: Scale
+    base: LinearPredictor | None = None
 
     @classmethod
     def of(cls, candidate: Candidate, data: Data) -> Prepared:
-        """Make codes, if the candidate has any, and find the scale."""
+        """Make codes and a linear model, if the candidate has any, and find the scale."""
         if candidate.codes:
             data = data.coded
-        return cls(candidate, data, candidate.scaling(data.X))
+        base = None
+        if candidate.after_linear:
+            base = _linear_model(data)
+            data = data.after(base)
+        return cls(candidate, data, candidate.scaling(data.X), base)
+
+    def held_out_data(self) -> Data:
+        """Return the data of fits without held-out rows: few rows in the search's coordinates.
+
+        There may be far fewer coordinates than columns, and no fold keeps landmarks and a metric
+        for raw rows. Scaled rows are not kept either: that would be a copy for each candidate.
+        """
+        if self.data.few:
+            return self.data.scaled(self.scale)
+        return self.data
+
+    def held_out_features(self, solution: Solution) -> FeatureMap:
+        """Return the features of a solution for the rows of `held_out_data`."""
+        if self.data.few:
+            return solution.features_of_scaled()
+        return solution.features(self.scale)
 
     def fit(self, split: Split, c: int, work: Progress) -> Solution:
         """Return the solution after first steps on the training rows of a split."""
@@ -96,7 +120,7 @@ class Prepared:
 class CandidateTrial:
     """A candidate fitted without the held-out rows of each fold, and its predictions for them.
 
-    `multiple` is γ of the weights over the loss's; mean (h, t) are held-out predictions by
+    `multiple` is γ of the weights over γ of the loss. `mean` (h, t) are held-out predictions by
     landmarks, and `leaves` those with leaves, if there are any.
     """
 
@@ -131,10 +155,10 @@ class CandidateTrial:
         c: int,
         work: Progress,
     ) -> CandidateTrial:
-        """Fit a candidate from the solution of first steps, which used no row of the first fold.
+        """Fit a candidate from the solution of first steps, fitted without the first held-out part.
 
-        With one held-out part, the solution is continued with c landmarks and more rows. With
-        folds, it is used for the first fold, and the other folds start again.
+        With a single held-out part, the solution is continued with c landmarks and more rows. With
+        folds, it is the solution of the first fold, and the other folds start from the beginning.
         """
         first_split, *other_splits = prepared.data.splits
 
@@ -149,12 +173,12 @@ class CandidateTrial:
     @classmethod
     def of(cls, prepared: Prepared, solutions: Sequence[Solution]) -> CandidateTrial:
         """Fit weights to the solution of each fold, and predict its held-out rows."""
-        data = prepared.data
+        data = prepared.held_out_data()
 
         # features, and sums over the training rows of each fold
         parts = []
         for split, solution in zip(data.splits, solutions, strict=True):
-            features = solution.features(prepared.scale)
+            features = prepared.held_out_features(solution)
             part = _held_out_features(data, split, features, solution.gamma)
             parts.append(part)
 
@@ -207,9 +231,9 @@ class CandidateTrial:
 
     def deviations_behind(self, other: CandidateTrial) -> float:
         """Return by how many standard deviations the squared error is larger than another's."""
-        truth = self.data.Y[self.data.held]
-        missed = (self.mean - truth) ** 2
-        missed_by_other = (other.mean - truth) ** 2
+        # after a linear model, the targets of a trial are residuals
+        missed = (self.mean - self.data.truth) ** 2
+        missed_by_other = (other.mean - other.data.truth) ** 2
 
         # the difference of each row, whose mean is known up to its deviation over √h
         behind = np.mean(missed - missed_by_other, axis=1)
@@ -218,21 +242,22 @@ class CandidateTrial:
         return float(np.mean(behind) / (deviation + SMALLEST))
 
     def score_leaves(self, most: int) -> LeafScore | None:
-        """Return held-out predictions with leaves, or None if they are not worth their time.
+        """Return held-out predictions with leaves, or None if they would gain too little.
 
-        Small leaves of the first fold choose ρ, and say whether larger ones can gain.
+        Small leaves of the first fold choose ρ, and show whether leaves reduce the error.
         """
         few = min(most, tuning.SMALL_LEAF)
-        small = HeldOutLeaves.of(self.data, self.folds[0], few)
+        data = self.prepared.held_out_data()
+        small = HeldOutLeaves.of(data, self.folds[0], few)
         choice = small.choose_rho(self.mean)
         if small.tree.n_leaves > 1 and choice.gain < tuning.LEAF_GAIN:
             return None
 
-        # what leaves of the full size add to the predictions of each fold
+        # corrections by leaves of the full size, for the held-out rows of each fold
         rhos = np.array([choice.rho])
         corrections = []
         for fold in self.folds:
-            leaves = HeldOutLeaves.of(self.data, fold, most)
+            leaves = HeldOutLeaves.of(data, fold, most)
             correction, *_ = leaves.predict(rhos)
             corrections.append(correction)
         mean = self.mean + np.concatenate(corrections)
@@ -241,7 +266,8 @@ class CandidateTrial:
     def fit_to_all(self, shares: Floats, c: int, work: Progress) -> Member:
         """Return the candidate's member, fitted to all rows; with zero shares, only its features.
 
-        `shares` are weights in the mixture of the predictions of this trial.
+        `shares` (1,) or (2,) are the mixture weights of `predictions`. A base is not fitted again:
+        the candidate has learned its residuals.
         """
         data = self.data
         solution = self._descend_with_all(c, work)
@@ -258,22 +284,23 @@ class CandidateTrial:
         moments = data.moments(features)
         model = LinearModel.fit(features, moments, gamma)
         weight = float(shares.sum())
+        base = self.prepared.base
         if self.leaves is None or shares[1] == 0:
-            return Member(model, weight, data.codes)
+            return Member(model, weight, data.codes, base=base)
 
         leaves = self._fit_leaves(self.leaves, model, solution.gamma)
         local_weight = float(shares[1])
-        return Member(model, weight, data.codes, leaves, local_weight)
+        return Member(model, weight, data.codes, leaves, local_weight, base=base)
 
     def _descend_with_all(self, c: int, work: Progress) -> Solution:
         """Return the solution with all rows; after folds, the first one extended to c landmarks."""
         first = self.folds[0].solution
 
-        # a tenth of many rows more would change little
+        # with many rows, adding the held-out tenth would change little
         if not self.data.uses_folds:
             return first
 
-        # all of few rows matter
+        # with few rows, all matter
         every = np.arange(len(self.data.order))
         all_rows = Split(every, every)
         if not self.candidate.trained:
@@ -304,6 +331,18 @@ class CandidateTrial:
         return empty.add_rows(data.rows, task, *aligned)
 
 
+def _linear_model(data: Data) -> LinearPredictor:
+    """Return a linear model of the columns, fitted without the held-out rows."""
+    n_train = len(data.splits[0].train)
+    candidate = linear_candidate(n_train, data.rows.n_features)
+    prepared = Prepared.of(candidate, data)
+    assert candidate.n_landmarks is not None
+    solution = prepared.fit(data.splits[0], candidate.n_landmarks, Progress())
+    trial = CandidateTrial.of(prepared, [solution])
+    model = trial.models[0]
+    return LinearPredictor(solution.features(prepared.scale), model.mean, model.w)
+
+
 def leaf_kernel(data: Data, model: LinearPredictor) -> Radial:
     """Return the kernel for the leaves; for many rows, its metric has few coordinates."""
     kernel = model.kernel
@@ -320,14 +359,17 @@ def _held_out_features(
     gamma: float,
 ) -> HeldOutFeatures:
     """Return moments of all rows without the held-out ones, and the features of these."""
-    held = data.sample(split.held)
+    held = data.held_out(split)
     F = features(held.X)
 
-    # sums over all rows less those over the held-out ones
+    # sums over all rows less those over the ones left out
     train = data.moments(features)
-    if not data.overlaps(split):
+    if not data.trains_all(split):
         train = train - Moments.of(F, held.Y, held.weights)
-    return HeldOutFeatures(features, train, F, held, gamma)
+
+    # the same map without the prepared landmarks of these passes, which take as much memory
+    fresh = replace(features)
+    return HeldOutFeatures(fresh, train, F, held, gamma)
 
 
 class RhoChoice(NamedTuple):
@@ -357,7 +399,7 @@ class HeldOutLeaves:
         kernel = leaf_kernel(data, fold.model)
         U = map_block(kernel, data.X)
         tree = data.cut(U, most)
-        H = take(U, fold.split.held)
+        H = map_block(kernel, data.held_out(fold.split).X)
         return cls(data, fold, kernel, tree, H, tree(H))
 
     def draw(self, enough: int) -> NDArray[np.bool_]:
@@ -378,10 +420,10 @@ class HeldOutLeaves:
         return np.bincount(self.leaf, minlength=self.tree.n_leaves)
 
     def choose_rho(self, mean: Floats) -> RhoChoice:
-        """Return the best ρ, as some leaves say.
+        """Return the best ρ, measured on random leaves.
 
-        `mean` (h, t) are predictions without leaves, to which a mixture may add a part of what the
-        leaves say.
+        `mean` (h, t) are predictions without leaves. A mixture may add a share of the corrections
+        to them, so each ρ is measured with its best share.
         """
         data = self.data
         asked = self.draw(tuning.HELD_OUT[0] // 2)
@@ -389,10 +431,8 @@ class HeldOutLeaves:
 
         # held-out rows in these leaves: residuals r and corrections c, times √ω
         known = np.flatnonzero(asked[self.leaf])
-        held = data.order[self.fold.split.held]
-        rows = held[known]
-        root = data.mass[rows, None] ** 0.5
-        r = root * (data.Y[rows] - mean[known])
+        root = data.held_mass[known, None] ** 0.5
+        r = root * (data.truth[known] - mean[known])
         c = root * corrections[:, known]
 
         # ‖r‖² − ‖r − s c‖² with the best share s of the corrections, for each ρ
@@ -413,7 +453,8 @@ class HeldOutLeaves:
     ) -> Floats:
         """Return corrections (r, h, t) with each ρ over γ.
 
-        They are 0 where a leaf is not asked, or has no rows.
+        They are 0 for rows of leaves that have no training rows or that are not in the mask
+        `asked` (leaves,).
         """
         data = self.data
         shape = len(rhos), len(self.leaf), data.n_outputs

@@ -38,6 +38,10 @@ has 1.1 to 1.6 times the error."""
 RATE = 0.05
 """Learning rate of Adam in spreads. .03 and .06: kin40k .244 and .237, elevators .337 and .342."""
 
+FORGET, FORGET_SQUARE, STILL = 0.9, 0.99, 1e-12
+"""Shares of the mean gradient and the mean squared gradient that Adam keeps in a step, and what it
+adds to its denominator."""
+
 TRACE = 0.03
 """Largest τ; it is c/n if that is less. Six small tables: .975 times the error of 0.1."""
 
@@ -85,10 +89,16 @@ BEYOND = 4.0
 """A row is outlying if its variance without noise is more than this many times the mean."""
 
 CAN_WIN, WORSE = 1.2, 2.0
-"""Candidates whose error after first steps is more than so many times the least are left out (with
-1.3 seven tables have .987 times the error of trying all), and of few rows those whose squared
-errors are that many standard deviations larger: abalone and wages take .6 of the time."""
+"""A candidate is left out if its error after first steps is more than the first number times the
+least one (with 1.3 seven tables have .987 times the error of trying all). With folds it is also
+left out if its squared error is larger by more than the second number of standard deviations:
+abalone and wages take .6 of the time."""
+
+AFTER_LINEAR = 65_536
+"""Rows from which candidates with codes are also fitted after a linear model. Departures with
+earlier delays: .90 of LightGBM's error, .99 without. With fewer rows another descent takes too
+large a share of the time."""
 
 TIME_FOR_PILOTS, TIME_FOR_TRIALS, TIME_FOR_DESCENTS, TIME_FOR_LEAVES = 0.25, 0.5, 0.7, 0.7
-"""Shares of `max_time` after which no more candidates begin, none is continued, descents end, and
-leaves are left out."""
+"""Shares of `max_time`. After the first no candidate begins, after the second none is continued,
+after the third descents end, and after the fourth leaves are left out."""
