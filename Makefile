@@ -121,41 +121,33 @@ reproduction-page: $(STAMP)  ## Write docs/reproduction.md from the records in o
 	$(BIN)/nysboost $(REPRODUCE) --report-only
 	$(BIN)/python tools/reproduction_page.py out/reproduction
 
-bench-zoo: $(STAMP)  ## Compare joint with every peer on 17 data sets (DATA=folder), one seed of 1,000 rows: half an hour
-	$(BIN)/python benchmarks/zoo.py $(if $(DATA),--data-dir $(DATA))
-
-bench: $(STAMP)  ## Measure time, memory and error against the floor and the peers (DATA=folder): minutes
+bench: $(STAMP)  ## Measure time, memory and error of approximations and their uses (DATA=folder): fifteen minutes
 	$(BIN)/python benchmarks/transform.py
 	$(BIN)/python benchmarks/fit.py $(if $(DATA),--data-dir $(DATA))
-	$(BIN)/python benchmarks/same_error.py $(if $(DATA),--data-dir $(DATA))
-	$(BIN)/python benchmarks/results.py goals out/transform.json out/fit.json out/same_error.json
-
-bench-uses: $(STAMP)  ## Measure kernel PCA, clustering, machines and tests against the exact ones (DATA=folder): half an hour
 	$(BIN)/python benchmarks/uses.py $(if $(DATA),--data-dir $(DATA))
-
-bench-systems: $(STAMP)  ## Measure all methods at 240 columns on the paper's data (DATA=folder): an hour
-	$(BIN)/python benchmarks/systems.py $(if $(DATA),--data-dir $(DATA))
-
-bench-trust: $(STAMP)  ## Measure certificates and tolerances against the truth (DATA=folder): half an hour
 	$(BIN)/python benchmarks/certificates.py $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python benchmarks/dask_scale.py
+
+bench-methods: $(STAMP)  ## Compare all methods, and joint on 17 data sets with 8 kernels (DATA=folder): five minutes
+	$(BIN)/python benchmarks/systems.py $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python benchmarks/zoo.py $(if $(DATA),--data-dir $(DATA))
 
 bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA in the environment
 	$(BIN)/python benchmarks/gpu.py
 
-bench-dask: $(STAMP)  ## Measure Dask against the same work in memory, and what a row costs
-	$(BIN)/python benchmarks/dask_scale.py
-
-bench-learning: $(STAMP)  ## Learners on public tables, with and without categories, and times of fits (DATA=folder, DEVICE=cuda, LEARNERS="LightGBM xRFM")
+bench-learning: $(STAMP)  ## Learners on public tables, and times of fits (DATA=folder, DEVICE=cuda, LEARNERS="LightGBM xRFM")
 	$(BIN)/python benchmarks/learning.py --splits 0 1 2 3 4 $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE)) \
 	  $(if $(LEARNERS),--learners NysBoost $(LEARNERS))
 	$(BIN)/python benchmarks/learning.py --only times
-	$(if $(DATA),$(BIN)/python benchmarks/tables.py --data-dir $(DATA)/tables)
 
 bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows, and measure predict: minutes to an hour
 	$(BIN)/python benchmarks/learning.py --only memory predict
 
-bench-leaderboard: $(STAMP)  ## Errors, ranks and time of learners on every table (DATA=folder): hours
-	$(BIN)/python benchmarks/leaderboard.py --splits 2 $(if $(DATA),--data-dir $(DATA))
+bench-large: $(STAMP)  ## Learn 262,144 rows with calendar columns and categories, beside LightGBM: minutes
+	$(BIN)/python benchmarks/large_table.py
+
+bench-leaderboard: $(STAMP)  ## Errors, ranks and time of learners on every table (DATA=folder, SPLITS=2): hours
+	$(BIN)/python benchmarks/leaderboard.py --splits $(or $(SPLITS),2) $(if $(DATA),--data-dir $(DATA))
 
 bench-distributions: $(STAMP)  ## Measure predictive distributions against quantiles of trees (DATA=folder): twenty minutes
 	$(BIN)/python benchmarks/distributions.py $(if $(DATA),--data-dir $(DATA))
@@ -163,10 +155,14 @@ bench-distributions: $(STAMP)  ## Measure predictive distributions against quant
 bench-evidence: $(STAMP)  ## Measure the figures of docs/evidence.md that no other target makes (DATA=folder): ten minutes
 	$(BIN)/python benchmarks/evidence.py $(if $(DATA),--data-dir $(DATA))
 
-results: $(STAMP)  ## Put what the last three targets measured into docs/results.json, README and pictures
-	$(if $(wildcard out/leaderboard.jsonl),$(BIN)/python benchmarks/results.py leaderboard out/leaderboard.jsonl)
-	$(if $(wildcard out/distributions.jsonl),$(BIN)/python benchmarks/results.py distributions out/distributions.jsonl)
-	$(if $(wildcard out/evidence.jsonl),$(BIN)/python benchmarks/results.py evidence out/evidence.jsonl)
+RECORDED := leaderboard distributions evidence systems zoo
+REPORTED := transform fit uses certificates dask_scale
+
+results: $(STAMP)  ## Put what was measured into docs/results.json, and from there into README and pictures
+	$(foreach part,$(RECORDED),$(if $(wildcard out/$(part).jsonl),\
+	  $(BIN)/python benchmarks/results.py $(part) out/$(part).jsonl &&)) true
+	$(if $(wildcard $(REPORTED:%=out/%.json)),\
+	  $(BIN)/python benchmarks/results.py reports $(wildcard $(REPORTED:%=out/%.json)))
 	$(BIN)/python benchmarks/results.py pages
 
 clean:  ## Remove what the targets made

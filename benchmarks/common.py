@@ -13,7 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from environment import machine, machine_line
 
 from nysboost.paper import datasets
 
-FLOOR = "floor"
-"""The two bare matrix products: in a curve their time is real and their error borrowed."""
+FLOOR = "the two bare products"
+"""(X Zᵀ) N alone, of the same shapes and precision: no transform can do without them."""
 
 Cells = list[list[str]]
 Times = dict[str, list[float]]
@@ -43,6 +43,7 @@ class Row:
     high: float
     goal: float | None = None
     note: str = ""
+    part: str = ""
 
     @property
     def verdict(self) -> str:
@@ -60,36 +61,16 @@ class Row:
 HEADER = ["what", "against", "ours", "theirs", "ratio", "min–max", "goal", "", "remark"]
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Error against time over the number of landmarks; `method` says how it is drawn."""
-
-    method: str
-    label: str
-    landmarks: list[int]
-    seconds: list[float]
-    errors: list[float]
-
-    def cells(self) -> Cells:
-        """Return one line of text for each number of landmarks."""
-        points = zip(self.landmarks, self.seconds, self.errors, strict=True)
-        return [[self.label, str(c), _short(s), f"{e:.3g}"] for c, s, e in points]
-
-
 @dataclass
 class Report:
-    """What a benchmark found: all that its table, its picture and the summary need."""
+    """What a benchmark found: all that its table, the pages and the summary need."""
 
     title: str
     machine: dict[str, str] = field(default_factory=lambda: machine())
     rows: list[Row] = field(default_factory=list)
-    curves: list[Curve] = field(default_factory=list)
 
-    def add(self, found: Row | Curve) -> None:
-        """Add a row, and say so at once, as a benchmark takes minutes; or a curve."""
-        if isinstance(found, Curve):
-            self.curves.append(found)
-            return
+    def add(self, found: Row) -> None:
+        """Add a row, and print it at once, as a benchmark takes minutes."""
         self.rows.append(found)
         progress(f"{found.what} / {found.against}: {found.ratio:.3f} {found.verdict}")
 
@@ -102,17 +83,12 @@ class Report:
     def load(cls, path: Path) -> Report:
         """Read what `save` wrote."""
         stored = json.loads(path.read_text())
-        rows, curves = [Row(**r) for r in stored["rows"]], [Curve(**c) for c in stored["curves"]]
-        return cls(stored["title"], stored["machine"], rows, curves)
+        return cls(stored["title"], stored["machine"], [Row(**row) for row in stored["rows"]])
 
     def text(self, markdown: bool) -> str:
-        """Return the machine and the tables, as plain text or as Markdown."""
-        parts = [f"{self.title}.\n{machine_line(self.machine)}."]
-        parts += [table(HEADER, [row.cells() for row in self.rows], markdown)]
-        if self.curves:
-            points = [cells for curve in self.curves for cells in curve.cells()]
-            parts += [table(["method", "landmarks", "seconds", "error"], points, markdown)]
-        return "\n\n".join(parts)
+        """Return the machine and the table, as plain text or as Markdown."""
+        head = f"{self.title}.\n{machine_line(self.machine)}."
+        return f"{head}\n\n{table(HEADER, [row.cells() for row in self.rows], markdown)}"
 
 
 def time_in_turn(
@@ -143,11 +119,6 @@ def time_in_turn(
             del result
             progress(f"round {number + 1}/{rounds}, {name}: {times[name][-1]:.3g} s")
     return times
-
-
-def clock_of(options: argparse.Namespace) -> Callable[[], float]:
-    """Return the clock that --wall chooses, an option of some benchmarks."""
-    return time.perf_counter if options.wall else time.process_time
 
 
 def timed(work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
@@ -262,7 +233,7 @@ def record_options(doc: str | None, options: Mapping[str, Any]) -> argparse.Argu
     return parser
 
 
-Part = Callable[[argparse.Namespace], Iterator[Row | Curve]]
+Part = Callable[[argparse.Namespace], Iterator[Row]]
 
 
 def benchmark(
@@ -275,10 +246,11 @@ def benchmark(
     options: Mapping[str, Any],
     usual: Sequence[str] = (),
 ) -> Callable[[Sequence[str] | None], None]:
-    """Return the main function of a benchmark, made of parts that yield rows and curves.
+    """Return the main function of a benchmark, made of parts that yield rows.
 
-    It measures all parts, the `usual` ones or those that --only names, or reads an earlier run;
-    writes JSON and picture, and prints the tables. A title may name options in braces.
+    It measures all parts, the `usual` ones or those that --only names, writes the rows of each
+    part into a JSON file in place of its earlier ones, and prints the table. A title may name
+    options in braces.
     """
     by_name = {part.__name__.replace("_", "-"): part for part in parts}
 
@@ -286,20 +258,17 @@ def benchmark(
         parser = record_options(doc, options)
         parser.add_argument("--only", nargs="+", choices=by_name, default=[*(usual or by_name)])
         parser.add_argument("--data", choices=("paper", "synthetic"), default="paper")
-        parser.add_argument("--plot", type=Path, help="JSON of an earlier run to show again")
         common = {"rounds": (rounds, "how often each is timed"), "markdown": False}
         add_options(parser, common | {"out": Path(f"out/{Path(script).stem}.json")})
         given = parser.parse_args(arguments)
-        path = given.plot or given.out
-        report = Report.load(path) if given.plot else Report(title.format(**vars(given)))
-        for name in () if given.plot else given.only:
-            for found in by_name[name](given):
-                report.add(found)
-                report.save(path)  # what is there stays if the rest is stopped
-        if report.curves:
-            from same_error import draw
 
-            draw(report, path.with_suffix(".png"))
+        report = Report(title.format(**vars(given)))
+        if given.out.exists():
+            report.rows = [row for row in Report.load(given.out).rows if row.part not in given.only]
+        for name in given.only:
+            for found in by_name[name](given):
+                report.add(replace(found, part=name))
+                report.save(given.out)  # what is there stays if the rest is stopped
         print(report.text(given.markdown), flush=True)
 
     return main

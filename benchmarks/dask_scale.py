@@ -2,12 +2,11 @@
 
 Rows are made on the fly from the number of their chunk, so that any number of them takes no
 disk and hardly any memory. On workers features are reduced where they are made, to the sum of
-their squares: what is timed is the pass, not the network. Beside the time on the clock stands the
-processor time of all processes, which other users of the machine do not change.
+their squares: what is timed is the pass, not the network. Times are processor times of all
+processes, which other users of the machine do not change.
 
-    python benchmarks/dask_scale.py                                what `make bench-dask` runs
-    python benchmarks/dask_scale.py --rows 10000000 --learn-rows 100000000      an hour
-    python benchmarks/dask_scale.py --only workers --rows 10000000              a part of it
+    python benchmarks/dask_scale.py                                       a minute
+    python benchmarks/dask_scale.py --only learning --learn-rows 100000000      an hour
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import dask
@@ -82,55 +82,39 @@ def outgoing(dask_worker: Any) -> int:
     return int(dask_worker.transfer_outgoing_bytes_total)
 
 
-def on_both_clocks(
-    what: str, against: str, work: Work, goal: float, options: argparse.Namespace,
-    client: Client | None = None,
-) -> Iterator[Row]:  # fmt: skip
-    """Time two in turn, ours last; yield a row of wall time and one of processor time."""
-    spent: dict[str, list[float]] = {name: [] for name in work}
-
-    def counted(name: str) -> Callable[[int], Any]:
-        def call(number: int) -> Any:
-            before = processor_seconds(client)
-            result = work[name](number)
-            spent[name].append(processor_seconds(client) - before)
-            return result
-
-        return call
-
-    warm_up = not options.cold
-    how = {"warm_up": warm_up, "clock": time.perf_counter}
-    times = time_in_turn({name: counted(name) for name in work}, options.rounds, **how)
+def in_processor_time(
+    what: str, work: Work, goal: float, options: argparse.Namespace, client: Client | None = None
+) -> Row:
+    """Time two in turn, ours last, by the processor time of all processes."""
+    times = time_in_turn(work, options.rounds, clock=partial(processor_seconds, client))
     theirs, ours = work
-    yield compare(what, against, times[ours], times[theirs], goal)
-    cpu = {name: seconds[warm_up:] for name, seconds in spent.items()}
-    yield compare(f"{what}, processor time", against, cpu[ours], cpu[theirs], goal)
+    return compare(what, "in memory", times[ours], times[theirs], goal)
 
 
-def _model_of_rows(n: int, options: argparse.Namespace) -> tuple[Any, np.ndarray, da.Array, str]:
-    """Return a model, n rows in memory and on the fly, and what to call them."""
+def _model_of_rows(options: argparse.Namespace) -> tuple[Any, np.ndarray, da.Array]:
+    """Return a model, rows in memory, and the same rows on the fly."""
     d, c = options.dimension, options.landmarks
-    lazy = rows_on_the_fly(n, d, CHUNKS)
+    lazy = rows_on_the_fly(options.rows, d, CHUNKS)
     X = lazy.compute()
     model = nb.StandardNystroem(gamma=1 / d, n_columns=c, random_state=0).fit(X[:20_000])
-    return model, X, lazy, f"{n:,} rows in memory, d = {d}, c = {c}"
+    return model, X, lazy
 
 
 def threads(options: argparse.Namespace) -> Iterator[Row]:
     """Transform 64 chunks by threads, against memory; both keep all features."""
-    model, X, lazy, memory = _model_of_rows(options.kept_rows, options)
+    model, X, lazy = _model_of_rows(options)
     stored = da.from_array(X, chunks=lazy.chunks)
     work: Work = {
         "memory": lambda _: model.transform(X),
         "threads": lambda _: model.transform(stored).persist(scheduler="threads"),
     }
-    what = f"{CHUNKS} chunks, threads, features kept"
-    yield from on_both_clocks(what, memory, work, THREADED, options)
+    what = f"`transform` of {CHUNKS} chunks by threads, {len(X):,} rows"
+    yield in_processor_time(what, work, THREADED, options)
 
 
 def workers(options: argparse.Namespace) -> Iterator[Row]:
     """Transform rows that two local workers hold, against memory; both sum up squares."""
-    model, X, lazy, memory = _model_of_rows(options.rows, options)
+    model, X, lazy = _model_of_rows(options)
     with cluster(2) as client:
         held = lazy.persist()
         wait(held)
@@ -138,8 +122,8 @@ def workers(options: argparse.Namespace) -> Iterator[Row]:
             "memory": lambda _: in_memory(model, X),
             "workers": lambda _: sum_of_squares(model.transform(held)).compute(),
         }
-        what = "two local workers, features summed up"
-        yield from on_both_clocks(what, memory, work, TWO_WORKERS, options, client)
+        what = f"`transform` by two local workers, {len(X):,} rows"
+        yield in_processor_time(what, work, TWO_WORKERS, options, client)
 
 
 def traffic(options: argparse.Namespace) -> Iterator[Row]:
@@ -153,8 +137,8 @@ def traffic(options: argparse.Namespace) -> Iterator[Row]:
         bytes_moved = sum(client.run(outgoing).values())
     progress(f"fit: {seconds:.0f} s")
     sample = _sample_rows(100, n) * d * 4
-    what = f"bytes that left the workers, joint fit of {n:,} rows"
-    yield compare(what, "bytes of the sample", [bytes_moved / 1e6], sample / 1e6, MOVED, unit="MB")
+    what = f"sent by the workers in a fit of `joint` to {n:,} rows"
+    yield compare(what, "the sample", [bytes_moved / 1e6], sample / 1e6, MOVED, unit="MB")
 
 
 def _sample_rows(c: int, n: int) -> int:
@@ -193,9 +177,9 @@ def learning(options: argparse.Namespace) -> Iterator[Row]:
 
 main = benchmark(
     __file__, __doc__, "Dask, on local workers", (threads, workers, traffic, learning), rounds=3,
+    usual=("threads", "workers", "traffic"),
     options={
-        "rows": 1_000_000, "kept-rows": (1_000_000, "features in memory"),
-        "fit-rows": 10_000_000, "learn-rows": 2_000_000, "cold": (False, "no untimed round before"),
+        "rows": 100_000, "fit-rows": 1_000_000, "learn-rows": 2_000_000,
         "threads": (1, "of each worker, in learning"), "dimension": 54, "landmarks": 480,
     },
 )  # fmt: skip

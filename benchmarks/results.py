@@ -1,14 +1,17 @@
-"""Put figures of benchmarks into docs/results.json, and from there into pages and pictures.
+"""Put figures of benchmarks into docs/results.json, and from there into README and pictures.
 
     python benchmarks/results.py leaderboard out/leaderboard.jsonl      errors, ranks and times
     python benchmarks/results.py distributions out/distributions.jsonl  quantiles and intervals
     python benchmarks/results.py evidence out/evidence.jsonl            the other figures
+    python benchmarks/results.py systems out/systems.jsonl              all methods
+    python benchmarks/results.py zoo out/zoo.jsonl                      data sets and kernels
+    python benchmarks/results.py reports out/*.json                     the tables of `make bench`
     python benchmarks/results.py gpu out/learning.jsonl                 runs of learning.py on a GPU
     python benchmarks/results.py pages                                  README and pictures alone
     python benchmarks/results.py goals out/*.json                       which goals were met
 
-Pages of the site take their tables from the file when they are built; the README, which is also
-read without the site, and the pictures are written here.
+Pages of the site take their tables from the file when they are built; "pages" writes the README,
+which is also read without the site, and the pictures. `make results` does all of this.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from typing import Any
 import distributions
 import leaderboard
 import numpy as np
+import systems
+import zoo
 from common import HEADER, Report, read, table
 from environment import machine_line
 
@@ -194,6 +199,47 @@ def _curves(means: dict[tuple[Any, ...], Any]) -> list[dict[str, Any]]:
     ]
 
 
+def put_systems(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take the mean errors of each method on each data set, its time and its entries."""
+    methods = {}
+    for name in dict.fromkeys(run["method"] for run in runs):
+        mine = [run for run in runs if run["method"] == name]
+        errors = [np.mean([r["error"] for r in mine if r["data"] == data]) for data in systems.DATA]
+        methods[name] = {
+            "error": [float(f"{error:.3g}") for error in errors],
+            "seconds": float(f"{np.mean([run['seconds'] for run in mine]):.3g}"),
+            "entries": float(f"{np.mean([run['entries'] for run in mine]):.3g}"),
+        }
+    known["systems"] = {"version": nb.__version__, "of": methods}
+
+
+def put_zoo(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take the ratios of errors over all data sets and kernels, and joint's in each cell."""
+    comparisons = {}
+    for title, how in zoo.COMPARISONS.items():
+        ratios = np.array(list(zoo.ratios(runs, *how).values()))
+        mean = float(np.exp(np.log(ratios).mean()))
+        above = int((ratios > zoo.ABOVE).sum())
+        comparisons[title] = [len(ratios), round(mean, 3), round(float(ratios.max()), 2), above]
+
+    cells: dict[str, dict[str, float]] = defaultdict(dict)
+    for (data, kernel, _), ratio in sorted(zoo.ratios(runs, 0, "joint", zoo.PEERS).items()):
+        cells[data][kernel] = round(ratio, 3)
+    known["zoo"] = {"version": nb.__version__, "ratios": comparisons, "cells": cells}
+
+
+def put_reports(known: dict[str, Any], paths: Sequence[Path]) -> None:
+    """Take the rows of each part of the benchmarks that print a table."""
+    stored = known.setdefault("reports", {})
+    for path in paths:
+        report = Report.load(path)
+        parts: dict[str, list[list[Any]]] = defaultdict(list)
+        for row in report.rows:
+            numbers = [float(f"{value:.3g}") for value in (row.ours, row.theirs, row.ratio)]
+            parts[row.part].append([row.what, row.against, row.unit, *numbers])
+        stored[path.stem] = {"version": report.machine["nysboost"], "parts": parts}
+
+
 def write_pages() -> None:
     """Write the README's table and output, the speed of trees and the pictures anew."""
     sys.path.insert(0, str(DOCS / "_ext"))
@@ -228,6 +274,8 @@ PUT = {
     "distributions": put_distributions,
     "gpu": put_gpu,
     "evidence": put_evidence,
+    "systems": put_systems,
+    "zoo": put_zoo,
 }
 
 
@@ -235,19 +283,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=[*PUT, "pages", "goals"])
+    parser.add_argument("what", choices=[*PUT, "reports", "pages", "goals"])
     parser.add_argument("files", type=Path, nargs="*")
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     given = parser.parse_args(arguments)
     if given.what == "goals":
         print(goals(given.files, given.markdown))
         return
-    if given.what in PUT:
-        known = json.loads(RESULTS.read_text(encoding="utf-8"))
+    if given.what == "pages":
+        write_pages()
+        return
+
+    known = json.loads(RESULTS.read_text(encoding="utf-8"))
+    if given.what == "reports":
+        put_reports(known, given.files)
+    else:
         PUT[given.what](known, [record for path in given.files for record in read(path)])
-        known["version"] = nb.__version__
-        RESULTS.write_text(shown(known), encoding="utf-8")
-    write_pages()
+    known["version"] = nb.__version__
+    RESULTS.write_text(shown(known), encoding="utf-8")
 
 
 if __name__ == "__main__":

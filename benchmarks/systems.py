@@ -117,7 +117,7 @@ def summary(records: list[dict[str, Any]], markdown: bool) -> str:
 def main() -> None:
     """Run the benchmark from the command line."""
     options = record_options(__doc__, {
-        "out": Path("out/systems.jsonl"), "rows": 2000, "columns": 120, "seeds": 1,
+        "out": Path("out/systems.jsonl"), "rows": 2000, "columns": 120, "seeds": 2,
         "workers": (1, "processes, of one thread each"), "methods": ([], "only these"),
         "device": ("", "of the rows, as PyTorch names it"),
         "summary": (False, "measure nothing"), "markdown": False,

@@ -58,8 +58,8 @@ GUIDE = """\
   also speaks of “columns in the validation sets”. We ran both readings of V, whose residual is
   clustered, and both readings of V1 and V2, on which weights are fitted and tuned. The figures on
   this page use whole columns for all three.
-- **Methods in the figures.** The paper's source does not contain its pictures. The figures show
-  the methods that its text discusses.
+- **Methods in the figures.** The paper's source does not contain its pictures. Our figures show
+  the methods that the paper's text discusses.
 - **Runtime** is the processor time of this implementation with one thread. An ensemble does the
   same work as boosting without the clustering, so boosting cannot be faster with the same number
   of learners.

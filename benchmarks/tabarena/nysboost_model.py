@@ -31,9 +31,8 @@ TIME_FOR_SEARCH = 0.8
 class NysBoostModel(AbstractModel):
     """`NystroemRegressor` or `NystroemClassifier`, on the table as AutoGluon hands it over.
 
-    Missing values and categories reach the learner as they are. It holds out rows of X itself to
-    choose and calibrate a model, and then fits this model to all of X. Rows of X_val would be
-    learned as well, and AutoGluon scores models on them, so that they are left alone.
+    Missing values and categories reach the learner as they are. Rows of X_val choose and calibrate
+    the model, which is fitted to X alone. Without them it holds out rows of X itself.
     """
 
     ag_key = "NYSBOOST"
@@ -50,6 +49,8 @@ class NysBoostModel(AbstractModel):
         self,
         X: pd.DataFrame,
         y: pd.Series,
+        X_val: pd.DataFrame | None = None,
+        y_val: pd.Series | None = None,
         time_limit: float | None = None,
         num_cpus: int = 1,
         num_gpus: float = 0,
@@ -65,13 +66,17 @@ class NysBoostModel(AbstractModel):
             made = nb.NystroemRegressor
 
         X = self.preprocess(X, is_train=True)
+        validation = None
+        if X_val is not None:
+            validation = (self.preprocess(X_val), y_val)
         params = self._get_model_params()
         if time_limit is not None:
             left = TIME_FOR_SEARCH * (time_limit - (time.time() - begun))
             if left <= 0:
                 raise TimeLimitExceeded
             params["max_time"] = left
-        self.model = made(n_jobs=num_cpus, verbose=0, **params).fit(X, y)
+        model = made(n_jobs=num_cpus, verbose=0, **params)
+        self.model = model.fit(X, y, validation=validation)
 
     @classmethod
     def _estimate_memory_usage_static(cls, *, X: pd.DataFrame, **_: Any) -> int:

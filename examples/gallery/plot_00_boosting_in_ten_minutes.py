@@ -68,11 +68,11 @@ norms = np.linalg.norm(R, axis=0)
 worst = np.argsort(-norms)
 below = np.argmax(np.where(X[step.V, 1] < -1.2, norms, 0))
 
-figure, panels = plt.subplots(1, 3, figsize=(7.8, 2.9), layout="constrained")
+figure, panels = plt.subplots(1, 3, figsize=(6.2, 2.6), layout="constrained")
 for panel, v in zip(panels, (worst[0], worst[4], below), strict=True):
     shown = panel.scatter(*X.T, c=R[:, v], s=6, cmap="RdBu", vmin=-1, vmax=1)
     panel.scatter(*X[step.V[v]], marker="o", s=70, facecolors="none", edgecolors="black")
-    panel.set(xticks=[], yticks=[], title=f"column of point {step.V[v]}")
+    panel.set(xticks=[], yticks=[], title=f"point {step.V[v]}")
 figure.colorbar(shown, ax=panels, label="residual")
 plt.show()
 

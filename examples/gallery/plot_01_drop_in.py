@@ -42,7 +42,7 @@ ours = np.array([accuracy(nb.Nystroem, c) for c in SIZES])
 
 # %%
 # With fewer landmarks, their positions matter more.
-figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(5.6, 3.7), layout="constrained")
 curves = (("scikit-learn's Nystroem", theirs, "#777777"), ("nysboost.Nystroem", ours, "#EE7733"))
 for name, values, colour in curves:
     axes.plot(SIZES, values.mean(axis=1), "o-", color=colour, label=name)

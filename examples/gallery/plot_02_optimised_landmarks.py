@@ -28,7 +28,7 @@ placed = {
 # %%
 # The colour shows the error of each row: the diagonal of the residual, k(x, x) − K̂(x, x), which is
 # zero if a row is represented exactly.
-figure, panels = plt.subplots(1, 3, figsize=(8, 2.9), layout="constrained", sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(6.4, 2.6), layout="constrained", sharey=True)
 missed = {name: np.maximum(1 - found.diag(), 1e-6) for name, found in placed.items()}
 top = max(values.max() for values in missed.values())
 for axes, (name, found) in zip(panels, placed.items(), strict=True):
@@ -36,7 +36,7 @@ for axes, (name, found) in zip(panels, placed.items(), strict=True):
         *X.T, c=missed[name], s=6, cmap="viridis_r", norm="log", vmin=1e-4, vmax=top
     )
     axes.scatter(*found.landmarks.points.T, s=34, color="#EE7733", edgecolor="white", lw=0.8)
-    axes.set_title(f"{name}\nerror of the matrix {found.relative_error():.1e}", fontsize=10)
+    axes.set_title(f"{name}\nerror {found.relative_error():.1e}")
     axes.set_aspect("equal")
     axes.set(xticks=[], yticks=[])
 figure.colorbar(shown, ax=panels, label="residual of a row", shrink=0.8)

@@ -44,7 +44,7 @@ errors = {method: [error(method, c) for c in SIZES] for method in METHODS}
 
 # %%
 # The names are in the order of the lines at their right ends, the largest error first.
-figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
 for method, (label, colour, style) in METHODS.items():
     axes.plot(SIZES, errors[method], style, color=colour, label=label, ms=5)
 order = sorted(METHODS, key=lambda method: -errors[method][-1])
@@ -55,7 +55,7 @@ axes.set(xscale="log", yscale="log", xlabel="landmarks", ylabel="relative error 
 axes.set_xticks(SIZES, SIZES)
 axes.minorticks_off()
 axes.grid(alpha=0.3)
-axes.set_title("800 digits, Gaussian kernel as wide as the median distance")
+axes.set_title("800 digits, Gaussian kernel")
 plt.show()
 
 # %%

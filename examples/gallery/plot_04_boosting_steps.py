@@ -41,7 +41,7 @@ def column_norms(mixture):
 # 2. V is drawn among the unused columns.
 # 3. Its residual is clustered; the columns of the next learner are where the residual differs.
 # 4. The mixture of both has a smaller error.
-figure, panels = plt.subplots(2, 2, figsize=(7, 5.8), layout="constrained", sharey=True)
+figure, panels = plt.subplots(2, 2, figsize=(5.6, 5.1), layout="constrained", sharey=True)
 residual = column_norms(first)
 colours = {"cmap": "viridis_r", "vmin": 0, "vmax": residual.max(), "s": 8}
 grey = {"color": "#CCCCCC", "s": 4}
@@ -49,7 +49,7 @@ cross = {"marker": "x", "s": 45, "color": "#CC3311", "lw": 1.8}
 
 shown = panels[0, 0].scatter(*X.T, c=residual, **colours)
 panels[0, 0].scatter(*first.trajectory.learners[0].landmarks.points.T, **cross)
-panels[0, 0].set_title("first learner, and its residual")
+panels[0, 0].set_title("after the first learner")
 
 panels[0, 1].scatter(*X.T, **grey)
 panels[0, 1].scatter(*X[step.V].T, c=residual[step.V], **colours)
@@ -58,11 +58,11 @@ panels[0, 1].set_title("V, and its residual")
 panels[1, 0].scatter(*X.T, **grey)
 panels[1, 0].scatter(*X[step.V].T, c=residual[step.V], **colours)
 panels[1, 0].scatter(*X[step.columns].T, **cross)
-panels[1, 0].set_title("cluster centres: next columns")
+panels[1, 0].set_title("next columns")
 
 panels[1, 1].scatter(*X.T, c=column_norms(approx.prefix(2)), **colours)
 panels[1, 1].scatter(*X[step.columns].T, **cross)
-panels[1, 1].set_title("residual of both learners")
+panels[1, 1].set_title("after both learners")
 
 for axes in panels.flat:
     axes.set(xticks=[], yticks=[])

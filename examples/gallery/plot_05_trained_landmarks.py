@@ -37,7 +37,7 @@ scores = {
 # %%
 # The landmarks themselves are pictures. The first two kinds look like digits; the third kind
 # exaggerates what distinguishes one digit from another.
-figure, panels = plt.subplots(1, 3, figsize=(8, 3.4), layout="constrained")
+figure, panels = plt.subplots(1, 3, figsize=(6.4, 3), layout="constrained")
 for axes, (name, each) in zip(panels, features.items(), strict=True):
     tiles = each.components_[:25].reshape(5, 5, 8, 8)
     picture = np.pad(tiles, ((0, 0), (0, 0), (0, 1), (0, 1)), constant_values=np.nan)

@@ -37,7 +37,7 @@ for name, make in models.items():
 # Left: the error on new rows against the number of training rows; the noise is 1. Right: the
 # importance of each feature, which is its share of the increase in error when features are
 # shuffled.
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.2), layout="constrained")
 for (name, values), colour in zip(errors.items(), ("#0077BB", "#777777", "#EE7733"), strict=True):
     left.plot(SIZES, values, "o-", color=colour, label=name)
 left.axhline(1, color="black", ls=":", lw=1)

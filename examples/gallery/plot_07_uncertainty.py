@@ -23,7 +23,7 @@ mean, deviation = model.predict(grid[:, None], return_std=True)
 
 # %%
 # ±1.96 standard deviations covered 95 % of held-out rows.
-figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.4, 3.7), layout="constrained")
 axes.fill_between(
     grid, mean - 1.96 * deviation, mean + 1.96 * deviation, color="#EE7733", alpha=0.25, lw=0
 )

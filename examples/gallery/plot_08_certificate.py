@@ -31,7 +31,7 @@ reached = [nb.approximate(X, "kmeans", kernel, tol=tol, random_state=0) for tol 
 # %%
 # Left: each bar is an interval that contains the true error with 95 % confidence. Right: the
 # number of landmarks found, and the error reached.
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.2), layout="constrained")
 at = np.arange(len(BUDGETS))
 low, high = np.array([certificate.frobenius for certificate in certificates]).T
 left.vlines(at, low, high, color="#EE7733", lw=9)

@@ -51,7 +51,7 @@ folder.cleanup()
 
 # %%
 # The memory never exceeds the limit, whatever the size of the file.
-figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+figure, axes = plt.subplots(figsize=(5.6, 3.5), layout="constrained")
 at = np.arange(len(budgets))
 axes.bar(at, peaks, width=0.6, color="#EE7733", label="held at most")
 axes.hlines(budgets, at - 0.4, at + 0.4, color="black", lw=1.5, label="max_memory")

@@ -28,7 +28,7 @@ cleaned = pca.inverse_transform(pca.transform(test))
 # The figure shows new digits: the original, with noise, and reconstructed from twelve components.
 clean = X[1500:]
 before, after = (np.sqrt(np.mean((rows - clean) ** 2)) for rows in (test, cleaned))
-figure, panels = plt.subplots(3, 10, figsize=(9, 3.1), layout="constrained")
+figure, panels = plt.subplots(3, 10, figsize=(7.2, 2.7), layout="constrained")
 labels = ("as it was", f"with noise\nerror {before:.2f}", f"pre-image\nerror {after:.2f}")
 for axes_row, rows, label in zip(panels, (clean, test, cleaned), labels, strict=True):
     for axes, row in zip(axes_row, rows, strict=False):

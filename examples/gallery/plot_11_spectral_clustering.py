@@ -29,7 +29,7 @@ print(f"{len(X)} rows, eigenvalues {np.round(model.eigenvalues_, 3)}")
 segments = np.zeros_like(photo)
 for label in range(5):
     segments[labels == label] = photo[labels == label].mean(axis=0)
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 left.imshow(photo)
 left.set_title("the photograph")
 right.imshow(segments)

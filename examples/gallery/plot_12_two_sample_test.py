@@ -41,7 +41,7 @@ for correlation in CORRELATIONS:
 
 # %%
 # Left: the two samples. Right: the power of the test.
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.7), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.3), layout="constrained")
 left.scatter(*X.T, s=7, color="#0077BB", label="round")
 left.scatter(*Y.T, s=7, color="#EE7733", label="tilted")
 left.set_title(f"t-test: p = {by_means:.2f}\nmmd_test: p = {by_embedding:.3f}")

@@ -62,7 +62,7 @@ components = nb.KernelPCA(2, kernel=shared_pairs, n_landmarks=40, random_state=0
 
 # %%
 # The figure shows two principal components of the kernel, and some of the words.
-figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for language, colour in (("open", "#009988"), ("closed", "#CC3311")):
     chosen = languages == language
     axes.scatter(*components[chosen].T, s=10, color=colour, label=f"{language} syllables")
@@ -76,7 +76,7 @@ for side in ("open", "closed"):
         axes.annotate(words[i], components[i], xytext=offset, ha=where, fontsize=9,
                       textcoords="offset points", bbox=BEHIND)  # fmt: skip
 axes.set(xlabel="first component", ylabel="second component")
-axes.margins(x=0.16, y=0.12)
+axes.margins(x=0.2, y=0.12)
 figure.legend(frameon=False, loc="outside lower center", ncols=2)
 plt.show()
 

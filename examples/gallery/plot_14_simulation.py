@@ -42,7 +42,7 @@ for r in range(REPLICATES):
 # %%
 # Left: the mixtures that the paper compares. Right: the best of them, a joint core on the same
 # columns, and the smallest possible error with this number of columns.
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.3), layout="constrained")
 for method, (colour, style) in METHODS.items():
     values = errors[method].mean(axis=0)
     if method != "UJB-mean":

@@ -29,7 +29,7 @@ print(f"rank correlation of the second eigenvector with the angle: {agreement:.4
 
 # %%
 # Left: the roll, coloured by the eigenvector. Right: the eigenvector against the true angle.
-figure = plt.figure(figsize=(9, 3.8), layout="constrained")
+figure = plt.figure(figsize=(7.2, 3.3), layout="constrained")
 roll = figure.add_subplot(121, projection="3d")
 roll.scatter(*X[::10].T, c=coordinate[::10], s=4, cmap="viridis")
 roll.set(xticks=[], yticks=[], zticks=[])
