@@ -88,12 +88,14 @@ def write(app: Any) -> None:
     tables = (
         *(measured.regression_tables, measured.class_tables, measured.where_others_win),
         measured.gpu_tables,
-        *(measured.leaderboard, measured.pairs, measured.distributions),
-        *(measured.fit_times, measured.speed_of_trees),
+        *(measured.protocol, measured.leaderboard, measured.pairs, measured.distributions),
+        *(measured.fit_times, measured.speed_of_trees, measured.systems, measured.zoo),
         *measured.EVIDENCE,
     )
-    for part in (methods, kernels, commands, defaults, exit_codes, *tables):
-        path, text = folder / f"{part.__name__}.md", part()
+    parts = (methods, kernels, commands, defaults, exit_codes, *tables)
+    texts = {part.__name__: part() for part in parts} | measured.reports()
+    for name, text in texts.items():
+        path = folder / f"{name}.md"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 

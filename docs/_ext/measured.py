@@ -40,10 +40,34 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join([first, "|---" * len(head), "|\n", *others])
 
 
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def splits(names: Iterable[str] | None = None) -> str:
+    """Return how many splits tables have, all or some, in words."""
+    tables = stored()["tables"]["of"]
+    counts = sorted({tables[name]["splits"] for name in names or tables})
+    return " to ".join(WORDS[count] for count in dict.fromkeys((counts[0], counts[-1])))
+
+
 def front() -> str:
     """Return the table of the front page: mean errors on the splits of some tables."""
     tables = stored()["tables"]["of"]
-    return _errors({name: tables[name] for name in FRONT_TABLES}, FRONT)
+    table = _errors({name: tables[name] for name in FRONT_TABLES}, FRONT)
+    return (
+        f"{table}\nThe table shows the mean RMSE of {splits(FRONT_TABLES)} test splits, with "
+        "default settings; the smallest error is bold. The command is on\nthe page "
+        "[Evidence](docs/evidence.md).\n"
+    )
+
+
+def protocol() -> str:
+    """Return how the learners were compared."""
+    return (
+        f"All learners have one core, the same {splits()} splits of each table, and their default "
+        f"settings. An error is the mean over these splits; smaller is better, and the smallest of "
+        "a row is bold.\n"
+    )
 
 
 def regression_tables() -> str:
@@ -125,7 +149,7 @@ def fit_times() -> str:
         [f"{n:,} rows", f"{seconds:.0f} s"] for n, seconds in found["scale"]["NystroemRegressor"]
     ]
     head = ["a regression with 10 columns, default settings", "processor time, one core"]
-    made = f"Version {found['version']}, `python benchmarks/evidence.py --only scale`."
+    made = "`python benchmarks/evidence.py --only scale`"
     return f"{make_table(head, rows)}\n{made}\n"
 
 
@@ -205,10 +229,13 @@ def evidence_error_time() -> str:
     errors = [tables[name]["error"] for name in FRONT_TABLES]
     ratios = [min(e["LightGBM"], e["CatBoost"]) / e[OURS] for e in errors]
     best = sum(error[OURS] == min(error.values()) for error in errors)
+    most = max(tables[name]["splits"] for name in FRONT_TABLES)
     return (
         f"NysBoost has the smallest error on {best} of {len(ratios)} tables: the better of "
         f"LightGBM and CatBoost has {min(ratios):.2f} to {max(ratios):.1f} times its error, but "
-        "fits faster.\n"
+        f"fits faster. Errors and times are means of {splits(FRONT_TABLES)} published splits.\n\n"
+        f"`python benchmarks/leaderboard.py --data-dir DATA --splits {most} "
+        f"--tables {' '.join(FRONT_TABLES)}`\n"
     )
 
 
@@ -236,11 +263,93 @@ def evidence_scale() -> str:
     rows, exact = found["exact"][-1]
     features = found["Nystroem"][-1]
     return (
-        "Beyond some thousand rows, the time grows more slowly than the rows: "
+        "Beyond a few thousand rows, the time grows more slowly than the rows: "
         f"`NystroemRegressor` fits {n:,} rows in {seconds:.0f} s, and `Nystroem` makes features of "
         f"{features[0]:,} rows in {features[1]:.1f} s. Exact kernel ridge regression "
         f"takes {exact:.1f} s for {rows:,} rows, and its time grows with n³.\n"
     )
+
+
+SETS = ("MNIST", "Covertype", "GloVe", "Pendigits", "IJCNN")
+"""The data sets on which all methods are compared, in the order of their errors."""
+
+
+def mean_error(method: dict[str, Any]) -> float:
+    """Return the geometric mean of a method's errors on the data sets."""
+    return math.exp(sum(map(math.log, method["error"])) / len(SETS))
+
+
+def systems() -> str:
+    """Return error, time and entries of all methods, the most accurate first."""
+    methods = stored()["systems"]["of"]
+    rows = []
+    for name in sorted(methods, key=lambda name: mean_error(methods[name])):
+        method = methods[name]
+        errors = [
+            f"{error:.2e}".replace("e-0", "e-").replace("e+00", "") for error in method["error"]
+        ]
+        title = f"**{name}**" if name == "joint" else name
+        rows.append([title, *errors, f"{method['seconds']:.2f}", f"{method['entries']:.2f}"])
+    return make_table(["method", *SETS, "s", "entries / n²"], rows)
+
+
+def _short_power(error: float) -> str:
+    """Return 7.56e-2 for 0.0756, and 1.25 for 1.25."""
+    return f"{error:.2e}".replace("e-0", "e-").replace("e+00", "")
+
+
+def zoo() -> str:
+    """Return how joint compares with five other methods over data sets and kernels."""
+    ratios = stored()["zoo"]["ratios"]
+    titles = {
+        "`joint` / best of `uniform`, `kmeans`, `rpcholesky`, `greedy`, `rls`": (0, True),
+        "the same on other rows": (1, True),
+        "`JJB-mean` / `rpcholesky`": (2, True),
+        "`joint` / optimum of rank 60": (3, False),
+    }
+    found = list(ratios.values())
+    rows = []
+    for title, (at, peers) in titles.items():
+        _, mean, largest, above = found[at]
+        rows.append([title, f"{mean:.3f}", f"{largest:.2f}", str(above) if peers else "–"])
+    head = ["ratio of errors", "geometric mean", "largest", "cells above 1.02"]
+    return make_table(head, rows)
+
+
+COMMANDS = {"transform": "", "dask_scale": ""}
+"""Options of benchmarks that need no data; the others have --data-dir."""
+
+
+def reports() -> dict[str, str]:
+    """Return the tables of the benchmarks that print one, part by part, each with its command."""
+    found = {}
+    for script, report in stored()["reports"].items():
+        for part, rows in report["parts"].items():
+            options = COMMANDS.get(script, " --data-dir DATA")
+            command = f"`python benchmarks/{script}.py --only {part}{options}`"
+            found[f"report_{script}_{part}"] = f"{_report(rows)}\n{command}\n"
+    return found
+
+
+def _report(rows: list[list[Any]]) -> str:
+    """Return the rows of a part as a table; only times have a ratio."""
+    head = ["", "NysBoost", "compared with"]
+    cells = [
+        [what, _quantity(ours, unit), f"{against}: {_quantity(theirs, unit)}"]
+        for what, against, unit, ours, theirs, _ in rows
+    ]
+    timed = [unit in ("s", "ms") and against != "at most" for _, against, unit, *_ in rows]
+    if any(timed):
+        head.append("ratio")
+        for row, line, is_time in zip(rows, cells, timed, strict=True):
+            line.append(f"{row[-1]:.2g}" if is_time else "–")
+    return make_table(head, cells)
+
+
+def _quantity(value: float, unit: str) -> str:
+    """Return a number with its unit, three digits long."""
+    number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{number}\u00a0{unit}" if unit else number
 
 
 EVIDENCE = (

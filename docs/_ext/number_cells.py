@@ -1,4 +1,4 @@
-"""Marks cells of tables that hold a number, so that the style sheet keeps each on one line."""
+"""Keeps numbers on one line: in cells of tables, and beside their unit in sentences."""
 
 from __future__ import annotations
 
@@ -15,16 +15,22 @@ NUMBER = re.compile(
 )
 """What a cell with a number consists of: numbers, an interval, a unit."""
 
+UNIT = re.compile(r"(?<=\d) (?=(%|s|ms|h|GB|MB|min)(?![\w%]))")
+"""The space between a number and its unit."""
+
 LONGEST = 24
 """Characters up to which a cell stays on one line."""
 
 
 def mark(app: Any, doctree: nodes.document, page: str) -> None:
-    """Give every cell with a number the class ``number``."""
+    """Give every cell with a number the class ``number``, and keep units beside their number."""
     for cell in doctree.findall(nodes.entry):
         text = cell.astext().strip()
         if len(text) <= LONGEST and NUMBER.fullmatch(text):
             cell["classes"].append("number")
+    for text in list(doctree.findall(nodes.Text)):
+        if UNIT.search(text) and not isinstance(text.parent, (nodes.literal, nodes.literal_block)):
+            text.parent.replace(text, nodes.Text(UNIT.sub("\N{NO-BREAK SPACE}", text)))
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from measured import FRONT_TABLES, stored
+from measured import FRONT_TABLES, mean_error, stored
 from sklearn.datasets import make_moons
 
 import nysboost as nb
@@ -23,10 +22,10 @@ ORANGE, BLUE, TEAL, RED, PURPLE, GREY = (
     "#EE7733", "#0077BB", "#009988", "#CC3311", "#AA3377", "#777777",
 )  # fmt: skip
 STYLE = {
-    "font.size": 11,
-    "axes.titlesize": 11,
-    "axes.labelsize": 11,
-    "legend.fontsize": 10.5,
+    "font.size": 12.5,
+    "axes.titlesize": 12.5,
+    "axes.labelsize": 12.5,
+    "legend.fontsize": 12,
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
@@ -65,25 +64,23 @@ FITS = {
     "scikit-learn's Nystroem": (BLUE, "s", "scikit-learn's Nystroem: fit and transform"),
 }
 NAMED = {
-    "optimal": "right", "joint": "left", "spectral-shift": "left", "JJB-mean": "below",
-    "kmeans": "right", "rpcholesky": "left", "uniform": "left", "URB-mean": "right",
-    "ensemble-ridge": "left", "random-fourier": "left",
-}  # fmt: skip
-"""Methods that have their name in the picture of all systems, and how it is aligned."""
+    "optimal": "left",
+    "joint": "above",
+    "spectral-shift": "above",
+    "kmeans": "left",
+    "rpcholesky": "below",
+    "uniform": "above",
+    "URB-mean": "below",
+    "ensemble-ridge": "above",
+    "random-fourier": "above",
+}
+"""Methods whose name is in the picture of all systems, and where it stands beside the dot."""
 
 
 def save(figure: Any, name: str) -> None:
-    """Write a picture on white, which dark pages show as it is."""
+    """Write a picture on white; the style sheet inverts it on dark pages."""
     figure.savefig(FIGURES / f"{name}.png", dpi=150, facecolor="white")
     plt.close(figure)
-
-
-def read_rows(page: str, first: str) -> list[list[str]]:
-    """Return the cells of the table of a page whose head begins with a word."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    table = re.search(rf"^\| {first}\b.*\n\|[-| ]+\n((?:\|.*\n)+)", text, re.MULTILINE)
-    assert table, f"{page} has no table that begins with {first!r}"
-    return [[c.strip(" `*") for c in r.split("|")[1:-1]] for r in table.group(1).splitlines()]
 
 
 def new_figure(width: float, height: float, *grid: int) -> tuple[Any, Any]:
@@ -133,7 +130,7 @@ def draw_matrix_error() -> None:
             colour, marker = METHODS[method]
             axes.plot(columns, curve["values"], color=colour, marker=marker, ms=5, label=method)
         axes.set(xscale="log", yscale="log", title=TITLES[name], xlabel="number of columns")
-        put_plain_ticks(axes, "x", columns)
+        put_plain_ticks(axes, "x", (20, 40, 80, 240))
         least, most = axes.get_ylim()
         put_plain_ticks(
             axes, "y", (1e-4, 1e-3, 1e-2, 1e-1) if most > 20 * least else (0.1, 0.2, 0.4)
@@ -166,7 +163,8 @@ def draw_error_time() -> None:
     """Draw error against the time to fit, a panel for each table."""
     found = stored()["tables"]["of"]
     down = -(-len(FRONT_TABLES) // 2)
-    figure, panels = new_figure(5.8, 2.3 * down + 1, down, 2)
+    figure, panels = new_figure(5.8, 2.7 * down + 1, down, 2)
+    figure.get_layout_engine().set(h_pad=0.12)
     for axes, name in zip(panels.flat, FRONT_TABLES, strict=True):
         table = found[name]
         drawn = [who for who in LOOKS if who in table["error"]]
@@ -208,9 +206,7 @@ def draw_intervals() -> None:
         inside = 100 * np.array(mine)
         above.plot(stated, inside.mean(axis=0), color=colour, marker=marker, label=learner)
         above.fill_between(stated, inside.min(axis=0), inside.max(axis=0), color=colour, alpha=0.1)
-    above.set(
-        xlabel="stated coverage, %", ylabel="test rows inside their interval, %", xticks=stated
-    )
+    above.set(xlabel="stated coverage, %", ylabel="test rows inside, %", xticks=stated)
     above.legend(frameon=False)
     above.grid(alpha=0.25)
 
@@ -244,17 +240,17 @@ def draw_scale() -> None:
 
 def draw_systems() -> None:
     """Draw mean error against time of all methods, with the Pareto front and ten names."""
-    rows = read_rows("systems.md", "method")
-    names = [row[0] for row in rows]
-    errors = np.exp([np.mean(np.log([float(cell) for cell in row[1:6]])) for row in rows])
-    seconds = np.array([max(float(row[6]), 0.01) for row in rows])
-    figure, panels = new_figure(5.8, 4.8, 1, 1)
+    methods = stored()["systems"]["of"]
+    names = list(methods)
+    errors = np.array([mean_error(method) for method in methods.values()])
+    seconds = np.array([max(method["seconds"], 0.01) for method in methods.values()])
+    figure, panels = new_figure(5.8, 5.4, 1, 1)
     axes = panels[0, 0]
     axes.scatter(seconds, errors, s=26, color="#9DB4D3", zorder=2)
     order = [i for i in np.lexsort((errors, seconds)) if names[i] != "optimal"]  # n ≤ 10,000
     front = [i for k, i in enumerate(order) if errors[i] < min([np.inf, *errors[order[:k]]])]
     axes.plot(seconds[front], errors[front], drawstyle="steps-post", color=GREY, lw=1, zorder=1)
-    offsets = {"left": (7, 4), "right": (-7, -2), "below": (0, -14)}
+    offsets = {"above": (6, 5), "below": (6, -13), "left": (-8, -4)}
     for name, side in NAMED.items():
         i = names.index(name)
         colour = ORANGE if name == "joint" else "black"
@@ -262,20 +258,22 @@ def draw_systems() -> None:
         text = "optimal: the limit" if name == "optimal" else name
         axes.annotate(
             text, (seconds[i], errors[i]), offsets[side], textcoords="offset points",
-            ha="center" if side == "below" else side, fontsize=9, color=colour,
+            ha="right" if side == "left" else "left", fontsize=11, color=colour,
         )  # fmt: skip
     axes.set(
         xscale="log", yscale="log", xlim=(0.006, 2.5), xlabel="processor seconds to fit",
-        ylabel="relative error, geometric mean of five sets",
+        ylabel="relative error, mean of five data sets",
     )  # fmt: skip
     put_plain_ticks(axes, "x", (0.01, 0.1, 1))
+    put_plain_ticks(axes, "y", (0.003, 0.01, 0.03, 0.1))
     axes.grid(alpha=0.25)
     save(figure, "systems")
 
 
 def draw_zoo() -> None:
     """Draw a line of dots for each data set, one for each kernel, sorted by the median."""
-    rows = {row[0]: [float(cell) for cell in row[1:]] for row in read_rows("zoo.md", "data")}
+    cells = stored()["zoo"]["cells"]
+    rows = {data: list(ratios.values()) for data, ratios in cells.items()}
     names = sorted(rows, key=lambda name: np.median(rows[name]), reverse=True)
     figure, panels = new_figure(5.8, 5.2, 1, 1)
     axes = panels[0, 0]
@@ -285,7 +283,7 @@ def draw_zoo() -> None:
     axes.axvline(1, color=GREY, lw=1)
     axes.set_yticks(range(len(names)), names)
     axes.set(xlim=(0, 1.05), xlabel="error of joint / error of the best other method")
-    axes.set_title("Left of 1 joint is better. Bars: medians of eight kernels.")
+    axes.set_title("Left of 1, joint is better. Bars: medians.")
     axes.grid(alpha=0.25, axis="x")
     save(figure, "zoo")
 
