@@ -187,6 +187,14 @@ TORN = r"""
 """
 """Words of titles, of heads of tables and of links to neighbours that stand on two lines."""
 
+LAID_OUT = """
+    const done = arguments[arguments.length - 1];
+    const drawn = () => new Promise(requestAnimationFrame);
+    const settled = () => Promise.allSettled(document.getAnimations().map(each => each.finished));
+    drawn().then(drawn).then(settled).then(() => done());
+"""
+"""Wait until the transitions of the margins to another width have ended."""
+
 SCROLLED = """
     return [...document.querySelectorAll('.pst-scrollable-table-container')]
         .filter(table => table.scrollWidth > table.clientWidth + 1)
@@ -200,6 +208,7 @@ def assert_no_wider_than(opened, width):
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600},
     )
+    opened.execute_async_script(LAID_OUT)
     wide = opened.execute_script("return document.documentElement.scrollWidth")
     outside, broken = opened.execute_script(OUTSIDE), opened.execute_script(BROKEN)
     torn, scrolled = opened.execute_script(TORN), opened.execute_script(SCROLLED)
