@@ -1,10 +1,14 @@
 """Files that would hang, crash or lose rows and digits: each is right, or one sentence."""
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
 from threading import Thread
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -317,3 +321,74 @@ def test_a_damaged_chunk_is_a_sentence(form, shape, tmp_path, command):
         store = h5py.File(path)["X"] if form == "h5" else zarr.open(str(path))
         with pytest.raises(TableError, match="Rows 0 to 49 of the stored array cannot be read"):
             nb.approximate(store, "nystrom", n_components=5)
+
+
+def damage(content):
+    """Return content with other bytes in the middle."""
+    middle = len(content) // 2
+    changed = bytes(byte ^ 255 for byte in content[middle : middle + 20])
+    return content[:middle] + changed + content[middle + 20 :]
+
+
+def cut(content):
+    return content[: len(content) // 2]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("change", [damage, cut], ids=["damaged", "cut"])
+@pytest.mark.parametrize("n", [100, 20_000])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_damaged_compressed_table_is_a_sentence(pack, change, n, form, tmp_path):
+    numbers = pd.DataFrame(np.random.default_rng(0).normal(size=(n, 2)), columns=["x", "y"])
+    if form == "csv":
+        text = numbers.to_csv(index=False)
+    else:
+        text = numbers.to_json(orient="records", lines=True)
+    path = tmp_path / f"t.{form}.gz"
+    path.write_bytes(change(pack(text.encode())))
+    with pytest.raises(NoTableError, match="is compressed, and truncated or damaged"):
+        list(open_table(path).batches())
+
+
+def test_what_follows_a_compressed_table_is_a_sentence(tmp_path, command):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"x,y\n" + b"1,2\n" * 100) + b"garbage")
+    status, _, err = command("fit", path, "--out", tmp_path / "m")
+    assert status == 3
+    assert err == f"nysboost: {path} is compressed, and truncated or damaged.\n"
+
+
+def test_a_damaged_excel_file_is_a_sentence(tmp_path):
+    path = tmp_path / "t.xlsx"
+    pd.DataFrame({"x": range(60)}).to_excel(path, index=False)
+    with ZipFile(path) as archive:
+        sheet = archive.getinfo("xl/worksheets/sheet1.xml")
+
+    # its compressed bytes follow a header of 30 bytes and the name
+    content = bytearray(path.read_bytes())
+    content[sheet.header_offset + 30 + len(sheet.filename)] = 255
+    path.write_bytes(content)
+    with pytest.raises(NoTableError, match="no Excel file that openpyxl can read, or it is dam"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_json_with_a_mark_and_a_long_row_is_read(listed, pack, tmp_path):
+    objects = [{"x": i} for i in range(3)]
+    objects.append({"x": 3, "note": "a" * 3_000_000})
+    text = json.dumps(objects) if listed else "\n".join(map(json.dumps, objects))
+    path = tmp_path / ("t.jsonl" if pack is bytes else "t.jsonl.gz")
+    path.write_bytes(pack(text.encode("utf-8-sig")))
+    assert join_tables(list(open_table(path).batches(["x"]))).to_pydict() == {"x": [0, 1, 2, 3]}
+
+
+def test_compressed_json_passes_the_same_checks(tmp_path):
+    path = tmp_path / "t.jsonl.gz"
+    path.write_bytes(gzip.compress(f'{{"a": {"[" * 500}{"]" * 500}}}'.encode()))
+    with pytest.raises(TableError, match="has brackets 501 deep"):
+        open_table(path)
+    ids = [10**19 + i for i in range(3)]
+    path.write_bytes(gzip.compress("\n".join(json.dumps({"a": i}) for i in ids).encode()))
+    table = join_tables(list(open_table(path).batches()))
+    assert [int(cell) for cell in table.column("a").to_pylist()] == ids

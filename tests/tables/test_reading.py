@@ -470,3 +470,25 @@ def test_durations_are_read_as_programs_write_them():
 def test_a_category_keeps_numbers_texts_and_days_and_the_text_of_anything_else():
     kept = {Decimal("1.5"): 1.5, " a ": "a", dt.datetime(2020, 1, 2): "2020-01-02", (1,): "(1,)"}
     assert [plain(value) for value in kept] == list(kept.values())
+
+
+def test_text_of_one_file_of_a_folder_is_text_in_all(tmp_path):
+    """As it is in the whole table: 01 is not 1 where the column has text."""
+    (tmp_path / "0.csv").write_text("code,n,gap\n01,01,\n1,1,\n")
+    (tmp_path / "1.csv").write_text("code,n,gap\nx,2,3\n")
+    found = read_whole(open_table(tmp_path)).to_pydict()
+    assert found["code"] == ["01", "1", "x"]
+    assert found["n"] == [1, 1, 2]
+    (tmp_path / "1.csv").unlink()
+    (tmp_path / "1.jsonl").write_text('{"code": "x", "n": 2, "gap": 3}\n')
+    assert read_whole(open_table(tmp_path)).column("code").to_pylist() == ["01", "1", "x"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_only_folders_below_the_given_one_are_columns_that_files_lack(kind, tmp_path):
+    folder = tmp_path / "run=7" / "data"
+    (folder / "city=Rome" / "year=2020").mkdir(parents=True)
+    table = pa.table({"city": pa.array(["Oslo", "Rome"], kind), "a": [1, 2]})
+    parquet.write_table(table, folder / "city=Rome" / "year=2020" / "0.parquet")
+    found = read_whole(open_table(folder)).to_pydict()
+    assert found == {"city": ["Oslo", "Rome"], "a": [1, 2], "year": [2020, 2020]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -45,8 +46,9 @@ class CsvFile:
     """A text file of a table, read in batches after a `header` of some lines.
 
     `numbers` are the columns of numbers with their unit, or "". If they are `exact`, whole numbers
-    keep all digits. Marks of missing values in text are null, unless the fitted model decides this
-    (`keeps_marks`). The first column may be the `index` of a data frame, which is not a feature.
+    keep all digits. Columns without values are `blank`. Marks of missing values in text are null,
+    unless the fitted model decides this (`keeps_marks`). The first column may be the `index` of a
+    data frame, which is not a feature.
     """
 
     path: Path
@@ -59,6 +61,7 @@ class CsvFile:
     n: int | None = None
     keeps_marks: bool = False
     exact: bool = True
+    blank: set[str] = field(default_factory=set)
     index: Sequence[str] = ()
 
     def batches(
@@ -164,19 +167,19 @@ class CsvFile:
             quoted_strings_can_be_null=False,
         )
 
-        stream: BinaryIO
+        opened: AbstractContextManager[BinaryIO]
         if block:
-            stream = io.BytesIO(block)
+            opened = io.BytesIO(block)
         else:
-            stream = text_format.open_unpacked(self.path)
-        with stream:
+            opened = text_format.open_unpacked(self.path)
+        with opened as stream:
             yield from arrow.open_csv(stream, reading, parsing, conversion)
 
     def _rows(self, *, strict: bool = False) -> Iterator[Row]:
         """Read the file again with Python, to know the line numbers."""
         writing = self.writing
-        stream = text_format.open_unpacked(self.path)
-        with io.TextIOWrapper(stream, writing.encoding, errors="replace", newline="") as text:
+        with text_format.open_unpacked(self.path) as stream:
+            text = io.TextIOWrapper(stream, writing.encoding, errors="replace", newline="")
             for row in text_format.read_rows(text, writing.separator, strict=strict):
                 _, end, _ = row
                 if end > self.header:
@@ -202,10 +205,12 @@ class CsvFile:
                 continue
 
             # numbers, unless all are gaps
-            if numbers.null_count < len(numbers):
-                self.numbers[name] = unit
-                if unit:
-                    self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
+            if numbers.null_count == len(numbers):
+                self.blank.add(name)
+                continue
+            self.numbers[name] = unit
+            if unit:
+                self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
 
     def _should_be_numbers(self, cells: pa.Array, unit: str) -> bool:
         """Return whether a column with a non-numeric cell was meant to hold numbers."""

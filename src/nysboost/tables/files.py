@@ -21,7 +21,7 @@ from nysboost.tables.csv_files import CsvFile, open_csv
 from nysboost.tables.frames import INDEX, find_index, note_index, refuse_unknown
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import TextFormat
-from nysboost.tables.typed_cells import read_excel, read_json
+from nysboost.tables.typed_cells import is_text, read_excel, read_json
 from nysboost.user_error import NoTableError, TableError, UserError, import_optional, raise_as
 
 if TYPE_CHECKING:
@@ -306,6 +306,8 @@ def _open_folder(
     # check that they make one table
     _refuse_different_columns(files)
     _refuse_different_units(files)
+    if schema is None:
+        _keep_text(files)
     notes = list(chain.from_iterable(file.notes for file in files))
     return ColumnFile(path, files, without_index(files[0]), notes)
 
@@ -333,6 +335,21 @@ def _refuse_different_units(files: Sequence[TableFile]) -> None:
                     f"{name!r} is written with {other!r} in {where}, but with {unit!r} in "
                     f"{file.path}: write it in one unit."
                 )
+
+
+def _keep_text(files: Sequence[TableFile]) -> None:
+    """Read a column of text files as text if it is text in any file: 01 is not 1 then."""
+    texts: set[str] = set()
+    for file in files:
+        if isinstance(file, CsvFile):
+            texts |= set(file.names) - set(file.numbers) - file.blank
+        elif isinstance(file, ColumnFile) and not isinstance(file.data, list):
+            texts |= {column.name for column in file.data.schema if is_text(column.type)}
+
+    for file in files:
+        if isinstance(file, CsvFile):
+            kept = {name: unit for name, unit in file.numbers.items() if name not in texts}
+            file.numbers = kept
 
 
 # Forms that Arrow reads
@@ -399,21 +416,39 @@ def _make_dataset(path: Path, form: str) -> arrow.Dataset:
     import pyarrow as pa
     import pyarrow.dataset as arrow
 
-    how: dict[str, str | bool] = {"format": form.lower(), "exclude_invalid_files": False}
+    how: dict[str, object] = {"format": form.lower(), "exclude_invalid_files": False}
     if not path.is_dir():
         return arrow.dataset(path, **how)
 
     # other files of a folder are notes and logs; those of programs begin with . or _
     files = sorted(path.rglob("*.parquet"))
     sources = [str(file) for file in files if not _is_of_program(file.relative_to(path))]
-    how["partitioning"] = "hive"
-    data = arrow.dataset(sources or path, **how)
+    fragments = arrow.dataset(sources, **how).get_fragments()
 
     # files may lack columns, have others, or numbers of another type
-    schemas = [data.schema]
-    schemas += [fragment.physical_schema for fragment in data.get_fragments()]
+    schemas = [fragment.physical_schema for fragment in fragments]
     unified = pa.unify_schemas(schemas, promote_options="permissive")
-    return arrow.dataset(sources, schema=unified, **how)
+
+    # names of folders, such as year=2020, are columns that the files lack
+    of_folders = _columns_of_folders(path, sources)
+    lacking = pa.schema([column for column in of_folders if column.name not in unified.names])
+    how["partitioning"] = arrow.partitioning(lacking, flavor="hive")
+    how["partition_base_dir"] = str(path)
+    whole = pa.unify_schemas([unified, lacking])
+    return arrow.dataset(sources, schema=whole, **how)
+
+
+def _columns_of_folders(path: Path, sources: Sequence[str]) -> pa.Schema:
+    """Return the columns that names of folders below `path` give to Parquet files."""
+    import pyarrow.dataset as arrow
+    from pyarrow.fs import LocalFileSystem
+
+    options = arrow.FileSystemFactoryOptions(partition_base_dir=str(path))
+    options.partitioning_factory = arrow.HivePartitioning.discover()
+    factory = arrow.FileSystemDatasetFactory(
+        LocalFileSystem(), list(sources), arrow.ParquetFileFormat(), options
+    )
+    return factory.inspect_schemas()[-1]
 
 
 def _is_of_program(path: Path) -> bool:

@@ -9,8 +9,9 @@ import gzip
 import io
 import lzma
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice, product
 from pathlib import Path
@@ -151,8 +152,21 @@ def _nulls_where(where: pa.Array, text: pa.Array) -> pa.Array:
 # Packing and encoding
 
 
-def open_unpacked(path: Path) -> BinaryIO:
+@contextmanager
+def open_unpacked(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, decompressed if necessary, whatever its name."""
+    try:
+        with _open_decompressed(path) as stream:
+            yield stream
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        # only errors of the operating system have a number
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise NoTableError(f"{path} is compressed, and truncated or damaged.") from error
+
+
+def _open_decompressed(path: Path) -> BinaryIO:
+    """Open a file for reading bytes; if it is damaged, reading it raises."""
     with path.open("rb") as file:
         head = file.read(6)
 
@@ -172,11 +186,8 @@ def open_unpacked(path: Path) -> BinaryIO:
 
 def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
     """Return the beginning of a file as text, and its encoding."""
-    try:
-        with open_unpacked(path) as file:
-            head = bytes(file.read(HEAD_BYTES))
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise NoTableError(f"{path} is compressed, and truncated or damaged.") from error
+    with open_unpacked(path) as file:
+        head = bytes(file.read(HEAD_BYTES))
 
     if encoding:
         _refuse_unknown_encoding(encoding)

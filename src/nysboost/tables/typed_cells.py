@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Sequence
@@ -9,13 +10,13 @@ from contextlib import suppress
 from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
-from zipfile import BadZipFile
 
 import numpy as np
 
 from nysboost.numerics.messages import format_cell
 from nysboost.tables.frames import check_names, fill_names, find_index, note_unnamed
 from nysboost.tables.gaps import is_program_mark
+from nysboost.tables.text_format import open_unpacked
 from nysboost.user_error import NoTableError, TableError, import_optional
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def read_json(path: Path) -> pa.Table:
     """Return JSON objects as an Arrow table with a column for each name."""
     import pyarrow as pa
 
-    text = path.read_bytes()
+    with open_unpacked(path) as file:
+        text = file.read().removeprefix(codecs.BOM_UTF8)
     marks = _STRING.sub(b"", text)
     _refuse_deep(path, marks)
 
@@ -49,7 +51,7 @@ def read_json(path: Path) -> pa.Table:
         if is_list:
             data = _join_objects(json.loads(text))
         else:
-            data = _read_lines(path, text, marks)
+            data = _read_lines(text, marks)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         msg = f"{path} is not a file of JSON objects, one in each line or in a list: {error}."
         raise NoTableError(msg) from error
@@ -59,8 +61,8 @@ def read_json(path: Path) -> pa.Table:
     return data
 
 
-def _read_lines(path: Path, text: bytes, marks: bytes) -> pa.Table:
-    """Return the objects of a file of lines; `marks` is its text without strings."""
+def _read_lines(text: bytes, marks: bytes) -> pa.Table:
+    """Return the objects of a text of lines; `marks` is the text without strings."""
     import pyarrow as pa
     import pyarrow.json as arrow
 
@@ -72,7 +74,7 @@ def _read_lines(path: Path, text: bytes, marks: bytes) -> pa.Table:
     if _LARGE_INTEGER.search(marks):
         return _read_objects(text)
     try:
-        data = arrow.read_json(str(path))
+        data = arrow.read_json(pa.BufferReader(text))
 
         # read dates as text: Arrow would drop their time zone, and add a time of day
         dates = [each.name for each in data.schema if pa.types.is_timestamp(each.type)]
@@ -80,17 +82,16 @@ def _read_lines(path: Path, text: bytes, marks: bytes) -> pa.Table:
             return data
         texts = pa.schema([(name, pa.string()) for name in dates])
         parsing = arrow.ParseOptions(explicit_schema=texts)
-        return arrow.read_json(str(path), None, parsing).select(data.column_names)
+        return arrow.read_json(pa.BufferReader(text), None, parsing).select(data.column_names)
     except pa.ArrowInvalid as error:
-        if "changed from" not in str(error):  # the type of a column's values
+        # Arrow reads neither columns of several types nor lines longer than its blocks
+        if not any(words in str(error) for words in ("changed from", "straddling object")):
             raise
-
-    # Arrow does not read columns of several types
     return _read_objects(text)
 
 
 def _read_objects(text: bytes) -> pa.Table:
-    """Return the objects of a file of lines as Python reads them."""
+    """Return the objects of a text of lines as Python reads them."""
     objects = [json.loads(line) for line in text.splitlines() if line.strip()]
     return _join_objects(objects)
 
@@ -164,6 +165,24 @@ def as_days(column: pa.Array) -> pa.Array:
     return column
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is text, also in a dictionary or as bytes."""
+    import pyarrow as pa
+
+    types = pa.types
+    checks = (
+        types.is_string,
+        types.is_large_string,
+        types.is_string_view,
+        types.is_binary,
+        types.is_large_binary,
+        types.is_binary_view,
+        types.is_fixed_size_binary,
+        types.is_dictionary,
+    )
+    return any(check(kind) for check in checks)
+
+
 # Excel
 
 
@@ -219,7 +238,9 @@ def _read_cells(path: Path) -> tuple[Sheet, int]:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             sheet = book.worksheets[0]
             cells = [list(row) for row in sheet.iter_rows(values_only=True)]
-        except (BadZipFile, KeyError, OSError, ValueError, AttributeError, SyntaxError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # archives, their codecs and sheets have errors of their own
             msg = f"{path} is no Excel file that openpyxl can read, or it is damaged: {error}."
             raise NoTableError(msg) from error
         return cells, len(book.worksheets)
