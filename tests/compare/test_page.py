@@ -209,6 +209,27 @@ def test_a_report_replaces_reports_and_no_other_files(name, tmp_path):
         page.make_writable(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("comparison.csv", "my notes\nlearner,error\nLightGBM,0.31\nNysBoost,0.29\n"),
+        ("report.html", "<html><body>NysBoost 0.4 or LightGBM?</body></html>"),
+    ],
+)
+def test_a_file_that_only_mentions_the_library_is_not_replaced(name, text, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=f"{name} is not part of a report"):
+        page.make_writable(tmp_path)
+
+
+def test_notes_under_the_numbers_of_a_report_are_not_replaced(tmp_path):
+    page.publish(compared(), tmp_path)
+    with (tmp_path / "comparison.csv").open("a") as file:
+        file.write("my notes\n")
+    with pytest.raises(UserError, match="is not part of a report"):
+        page.make_writable(tmp_path)
+
+
 @pytest.mark.parametrize(("largest", "expected"), [(6, 7), (60, 6), (6000, 4)])
 def test_the_wider_a_logarithmic_axis_the_fewer_labels_in_a_power_of_ten(largest, expected):
     axes = Figure().add_subplot()

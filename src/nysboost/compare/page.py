@@ -9,6 +9,7 @@ import io
 import itertools
 import json
 import platform
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -237,8 +238,14 @@ def chart_error_against_time(outcomes: Sequence[Outcome], seconds: str, error: s
     return charts.chart_curves("Error against time", seconds, error, curves, log="xy", file=CHART)
 
 
-MAKER = SOFTWARE.partition(" ")[0].encode()
-"""Bytes that every file of a report contains, whatever the version."""
+MARKS = {
+    ".html": rb'<meta name="generator" content="NysBoost \d',
+    ".csv": rb"(?s)\A[^\n]*,software\n.*,NysBoost \d[^\n,]*\n\Z",
+    ".png": rb"Software\0NysBoost \d",
+    ".svg": rb"<dc:title>NysBoost \d",
+    ".pdf": rb"/Creator \(NysBoost \d",
+}
+"""Patterns of bytes in the files of a report, by extension, whatever the version."""
 
 
 def publish(page: Page, out: Path) -> None:
@@ -374,8 +381,9 @@ def make_writable(
 
 
 def _is_of_a_report(path: Path) -> bool:
-    """Whether a file names this library, as all files of a report do."""
-    return path.is_file() and MAKER in path.read_bytes()
+    """Whether a file says that this library made it, in the place for it."""
+    mark = MARKS[path.suffix]
+    return path.is_file() and re.search(mark, path.read_bytes()) is not None
 
 
 def _format_cell(value: object) -> str:
