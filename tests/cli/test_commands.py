@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from nysboost.cli.commands import COMMANDS, make_parser, spell
@@ -62,6 +63,7 @@ def test_a_value_that_an_option_gave_is_a_wrong_call():
         (["list", "method"], "invalid choice: 'method'"),
         (["fit", "x.csv"], "required: --out. nysboost fit --help shows all options."),
         (["fit", "x.csv", "--out", "m", "--components", "0"], "a whole number of at least 1"),
+        (["fit", "x.csv", "--out", "m", "--components", "²"], "a whole number of at least 1"),
         (
             ["learn", "x.csv", "--target", "y", "--folds", "one"],
             "of at least 2 is needed, not 'one'",
@@ -223,6 +225,29 @@ def test_formulas_are_escaped_on_request(tmp_path):
     assert list(escaped) == ["'=a", "b"]
     assert list(escaped["'=a"]) == ["'=1+1", "plain"]
     assert list(escaped["b"]) == [-1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.binary(4),
+        pa.dictionary(pa.int32(), pa.large_string()),
+    ],
+    ids=str,
+)
+def test_formulas_are_escaped_whatever_the_type_of_text(kind):
+    column = pa.chunked_array([pa.array(["=1+1", None], pa.string()).cast(kind)])
+    escaped = escape_formulas({"a": column})
+    assert escaped["a"].to_pylist() == ["'=1+1", None]
+
+
+def test_bytes_that_are_no_text_are_not_escaped_but_a_sentence():
+    with pytest.raises(TableError, match="has bytes that are no text"):
+        escape_formulas({"a": pa.array([b"\xff"])})
 
 
 def test_a_folder_with_other_files_is_not_replaced(tmp_path):

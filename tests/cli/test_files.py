@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import redirect_stdout
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -609,3 +610,41 @@ def test_labels_of_a_libsvm_file_are_known(command, folder):
     status, _, err = command("fit", "t.libsvm", "--target", "y", "--out", "m")
     assert status == 2
     assert "Choose one of 0, label." in err
+
+
+def test_an_error_says_how_rows_are_counted_where_some_are_left_out(command, folder):
+    cells = [None, None, "1", "bad"]
+    frame = pd.DataFrame({"a": cells, "b": "1", "c": "1"})
+    frame.to_parquet("gaps.parquet")
+    words = ("transform", "named.nysboost", "gaps.parquet", "--out", "f.csv")
+    _, _, err = command(*words)
+    assert "row 3 has 'bad'" in err
+    assert "counted" not in err
+    _, _, err = command(*words, "--drop-missing")
+    assert "row 1 has 'bad'" in err
+    assert "counted from row 0 of gaps.parquet, without those that are left out" in err
+
+
+def test_the_next_command_can_be_given_whatever_the_name_of_the_model(command, folder):
+    status, out, _ = command("fit", "rows.csv", *SMALL, "--out", "my model.nysboost")
+    assert status == 0
+    assert "next: nysboost transform 'my model.nysboost' new.csv" in out
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">f4", ">f8", "<f2"])
+@pytest.mark.parametrize("form", ["npy", "h5"])
+def test_the_target_of_an_array_is_read_whatever_its_type(dtype, form, command, folder):
+    table = np.random.default_rng(0).integers(0, 50, size=(100, 3)).astype(dtype)
+    table[:, 2] = table[:, 0] + 2 * table[:, 1]
+    if form == "npy":
+        np.save("t.npy", table)
+    else:
+        with h5py.File("t.h5", "w") as file:
+            file["X"] = table
+    fit = ("--target", "2", "--linear", "--no-test", "--out", "m")
+    status, _, err = command("fit", f"t.{form}", *fit)
+    assert (status, err) == (0, "")
+    np.save("new.npy", table[:, :2])
+    _, out, _ = command("predict", "m", "new.npy", "--out", "-")
+    predicted = np.loadtxt(out.splitlines()[1:])
+    np.testing.assert_allclose(predicted, table[:, 2].astype(float), atol=1)

@@ -144,3 +144,16 @@ def test_files_of_a_folder_have_the_same_columns(tmp_path):
     (tmp_path / "folder" / "2.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match=r"2\.csv lacks columns that .*0\.csv has: c"):
         opened(tmp_path, "folder")
+
+
+def test_names_with_blanks_are_taken_as_they_are(tmp_path):
+    FRAME.rename(columns={"b": " a", "c": "c, d"}).to_parquet(tmp_path / "t.parquet")
+    assert opened(tmp_path, "t.parquet", "--drop-column", " a").columns == ["a", "c, d"]
+    assert opened(tmp_path, "t.parquet", "--drop-column", "a").columns == [" a", "c, d"]
+    assert opened(tmp_path, "t.parquet", "--drop-column", "a, a").columns == ["c, d"]
+    assert opened(tmp_path, "t.csv", "--drop-column", "a, b").columns == ["c"]
+
+
+def test_a_superscript_digit_is_no_number_of_a_column(tmp_path):
+    with pytest.raises(UserError, match="no column '²'"):
+        opened(tmp_path, "t.csv", "--drop-column", "²")

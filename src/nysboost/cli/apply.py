@@ -223,7 +223,7 @@ def _write(
 
     verbose = int(str(options.out) != "-")
     width = 0
-    start = 0
+    written = 0
     with warnings.catch_warnings(), open_sink(options.out, expected, force=options.force) as write:
         # names were checked above, once for all parts
         warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
@@ -236,8 +236,8 @@ def _write(
                 table = part.select(range(n_used))
                 beside = part.columns[n_used:]
 
-            # errors count rows from the beginning of the table
-            with counted_from(start, str(source.file.path)):
+            # errors count rows from the beginning of the part
+            with counted_from(source.start, str(source.file.path), drops=source.drops):
                 made = function(table)
             if not isinstance(made, dict):
                 made = {what: made}
@@ -248,8 +248,8 @@ def _write(
                 columns = escape_formulas(columns)
             write(columns)
             width = len(columns)
-            start += part.shape[0]
-    return start, width
+            written += part.shape[0]
+    return written, width
 
 
 def _columns_to_write(

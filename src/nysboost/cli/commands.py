@@ -35,7 +35,7 @@ class Count:
 
     def __call__(self, text: str) -> int:
         """Return the number that a text is."""
-        if not text.isdigit() or int(text) < self.least:
+        if not text.isdecimal() or int(text) < self.least:
             raise ArgumentTypeError(
                 f"a whole number of at least {self.least} is needed, not {text!r}"
             )

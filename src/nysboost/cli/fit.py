@@ -109,7 +109,8 @@ def run(options: Namespace) -> Found:
 
     # suggest the next command
     if options.target is None:
-        found["next"] = f"nysboost transform {options.out} new.csv --out features.npy"
+        model_file = shlex.quote(str(options.out))
+        found["next"] = f"nysboost transform {model_file} new.csv --out features.npy"
     else:
         found["next"] = spell_predict(str(options.out), hasattr(model, "classes_"))
     print_found(found)
@@ -360,10 +361,10 @@ def _numbers_in_file(source: Source, encode: Callable[[TablePart, int], Block]) 
         block = encode(next(parts), 0)
         file = NpyOutput(Path(folder) / "X.npy", None, block.shape[1], block)
         file.begin()
-        file.write(np.ascontiguousarray(block))
+        file.write(block)
         for part in parts:
             block = encode(part, file.written)
-            file.write(np.ascontiguousarray(block))
+            file.write(block)
         yield file.finish()
 
 
@@ -462,7 +463,7 @@ def _are_whole(y: Targets) -> bool:
     """Whether all numbers are whole, and small enough to be exact."""
     if y.dtype.kind in "iu":
         return True
-    exact = np.abs(y) < 2**53
+    exact = np.abs(y.astype(np.float64)) < 2**53
     whole = y == np.round(y)
     return bool(exact.all() and whole.all())
 

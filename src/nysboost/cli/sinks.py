@@ -21,6 +21,7 @@ from nysboost.rows.files import atomic_path, is_hdf5, refuse_full_disk, refuse_n
 from nysboost.rows.outputs import NpyOutput, Store
 from nysboost.tables.dates import format_span
 from nysboost.tables.files import IN_FOLDERS
+from nysboost.tables.typed_cells import is_text
 from nysboost.tables.values import as_number
 from nysboost.user_error import (
     ExistsError,
@@ -163,7 +164,13 @@ class ColumnWriter:
     schema: pa.Schema
 
     def write(self, table: pa.Table) -> None:
-        """Write the next rows."""
+        """Write the next rows; text does not become numbers, which would lose its zeros."""
+        for first, next_one in zip(self.schema, table.schema, strict=True):
+            if is_text(next_one.type) and not is_text(first.type):
+                raise TableError(
+                    f"The column {first.name!r} of --id or --keep has text after values of type "
+                    f"{first.type}: write it in one way in all files, or leave it out."
+                )
         self.writer.write_table(table.cast(self.schema))
 
 
@@ -364,12 +371,18 @@ def _escape_values(values: OutputColumn) -> OutputColumn:
 
     import pyarrow as pa
 
-    # Arrow may store text in a dictionary, and has nulls
-    is_text = pa.types.is_string(values.type) or pa.types.is_dictionary(values.type)
-    if not is_text:
+    if not is_text(values.type):
         return values
-    cells = values.cast(pa.string()).to_pylist()
-    return pa.array([cell if cell is None else _escape(cell) for cell in cells])
+
+    # Arrow has nulls, and bytes that are no text
+    try:
+        cells = values.cast(pa.string()).to_pylist()
+    except pa.ArrowInvalid as error:
+        raise TableError(
+            "A column of --id or --keep has bytes that are no text: leave it out, or leave out "
+            "--escape-formulas."
+        ) from error
+    return pa.array([cell if cell is None else _escape(cell) for cell in cells], pa.string())
 
 
 def number_names(what: str, width: int) -> list[str]:

@@ -50,7 +50,8 @@ class Source:
 
     The target is a column, or a separate array `y` in the same file. `groups` is a column that is
     not used as a feature. Rows with any missing value, or only those with a missing target, may be
-    left out. `kept` records which rows of each part were kept.
+    left out. `kept` records which rows of each part were kept, and `start` is the first row of the
+    part that was read last.
     """
 
     file: TableFile
@@ -61,6 +62,7 @@ class Source:
     drop_missing_target: bool = False
     groups: str | None = None
     kept: list[Booleans] = field(default_factory=list, init=False)
+    start: int = field(default=0, init=False)
 
     @property
     def dropped_rows(self) -> int:
@@ -94,19 +96,19 @@ class Source:
         After the columns come target and groups, and then the columns to be kept as they are.
         """
         self.kept = []
-        start = 0
+        stop = 0
         n_left = 0
         names = list(dict.fromkeys([*self.columns, *self.beside]))
         for block in self.file.batches(names, kept):
-            rows = slice(start, start + block.shape[0])
-            start = rows.stop
+            self.start = stop
+            stop += block.shape[0]
             if not self.drops:
                 n_left += block.shape[0]
                 yield block
                 continue
 
             # keep the rows without gaps; there may be none
-            whole = self._find_whole_rows(block, names, rows)
+            whole = self._find_whole_rows(block, names, slice(self.start, stop))
             self.kept.append(whole)
             n_left += int(whole.sum())
             if whole.all():
@@ -281,14 +283,15 @@ def _open_file(options: Namespace, schema: Schema | None = None) -> TableFile:
 
 def _find_columns(file: TableFile, given: Sequence[str]) -> list[str]:
     """Return columns given by name or number, one by one or separated by commas."""
-    # a name may have commas itself
     names: list[str] = []
     for text in given:
+        # a name may have commas and blanks itself
         if text in file.names or not text:
             names.append(text)
         else:
-            names += [name for name in text.split(",") if name]
-    found = [_find_column(file, name.strip()) for name in names]
+            parts = [part for part in text.split(",") if part]
+            names += [part if part in file.names else part.strip() for part in parts]
+    found = [_find_column(file, name) for name in names]
     return list(dict.fromkeys(found))
 
 
@@ -299,7 +302,7 @@ def _find_column(file: TableFile, name: str) -> str:
         return name
 
     # a number counts from 0, a negative one from the end
-    is_number = name.removeprefix("-").isdigit() and len(name) < 10
+    is_number = name.removeprefix("-").isdecimal() and len(name) < 10
     if is_number and -len(names) <= int(name) < len(names):
         return str(names[int(name)])
     known = list(names)

@@ -184,7 +184,7 @@ class Replicates:
         for text in texts:
             # "N" has no name before it
             name, _, count = text.rpartition("=")
-            if not count.isdigit() or int(count) < 1:
+            if not count.isdecimal() or int(count) < 1:
                 raise UserError(
                     f"--replicates takes N or PRESET=N with N at least 1, not {text!r}."
                 )

@@ -113,12 +113,15 @@ def as_node(value: object, what: str) -> Delayed:
 
 
 @contextmanager
-def counted_from(start: int, what: str) -> Iterator[None]:
-    """Add the number of the first row to an error that names a row."""
+def counted_from(start: int, what: str, *, drops: bool = False) -> Iterator[None]:
+    """Add to an error that names a row how rows are counted; `drops` if some are left out."""
     try:
         yield
     except ValueError as error:
-        if start and "row" in str(error):
-            msg = f"{error} (Rows are counted from row {start} of {what}.)"
-            raise ValueError(msg) from error
-        raise
+        is_usual = start == 0 and not drops
+        if is_usual or "row" not in str(error):
+            raise
+        counted = f"Rows are counted from row {start} of {what}"
+        if drops:
+            counted += ", without those that are left out"
+        raise ValueError(f"{error} ({counted}.)") from error

@@ -150,8 +150,10 @@ class NpyOutput(Output):
         np.lib.format.write_array_header_1_0(self._file, header)
 
     def _put(self, rows: Array) -> None:
+        # in the byte order that the header states
+        values = np.ascontiguousarray(to_host(rows), dtype=self._dtype)
         try:
-            self._file.write(to_host(rows).data)
+            self._file.write(values.data)
             self._file.flush()
         except OSError as error:
             if error.errno not in files.NO_ROOM:
