@@ -15,6 +15,7 @@ from contextlib import redirect_stdout
 import h5py
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.sparse import csr_matrix, save_npz
 
@@ -424,7 +425,7 @@ def test_hints_on_held_out_rows_name_the_options_until_one_is_given(command, fol
         (["--target", "a", "--groups", "a"], "--groups and --target both name the column 'a'"),
         (["--target", "a", "--groups", "none"], "no column 'none'"),
         (["--target", "a", "--linear", "--components", "9"], "--components cannot be given with"),
-        (["--target", "a", "--linear", "--no-local"], "--local cannot be given with --linear"),
+        (["--target", "a", "--linear", "--no-local"], "--no-local cannot be given with"),
     ],
 )
 def test_options_of_learners_that_make_no_sense_are_one_sentence(command, folder, words, says):
@@ -648,3 +649,120 @@ def test_the_target_of_an_array_is_read_whatever_its_type(dtype, form, command, 
     _, out, _ = command("predict", "m", "new.npy", "--out", "-")
     predicted = np.loadtxt(out.splitlines()[1:])
     np.testing.assert_allclose(predicted, table[:, 2].astype(float), atol=1)
+
+
+@pytest.mark.parametrize("name", ["n" * 230 + ".csv", "ü" * 115 + ".npy"])
+def test_a_name_as_long_as_the_system_takes_it_is_written(name, command, folder):
+    assert command("transform", "rows.nysboost", "rows.npy", "--out", name)[0] == 0
+    assert (folder / name).stat().st_size > 0
+
+
+def test_the_advice_for_a_target_with_gaps_in_an_array_can_be_followed(command, folder):
+    gaps = X.copy()
+    gaps[7, 2] = np.nan
+    np.save("gaps.npy", gaps)
+    words = ("fit", "gaps.npy", "--target", "2", "--linear", "--no-test", "--out", "m")
+    status, _, err = command(*words)
+    assert status == 4
+    assert "Leave out such rows with --drop-missing-target, or with --drop-missing.\n" in err
+    assert command(*words, "--drop-missing-target")[0] == 0
+
+
+def test_two_folds_are_not_advised_to_be_fewer(command, folder):
+    pd.DataFrame({"x": range(20), "c": ["a", "b"] * 9 + ["a", "rare"]}).to_csv("t.csv")
+    status, _, err = command("learn", "t.csv", "--target", "c", "--folds", "2", "--out", "r")
+    assert status == 2
+    assert "fewer than the 2 folds: remove such rows.\n" in err
+
+
+@pytest.fixture
+def parts(folder):
+    """Return a function that writes lines to all.csv, and halves of them to a folder."""
+
+    def write(head, rows):
+        (folder / "parts").mkdir()
+        half = len(rows) // 2
+        places = {"all.csv": rows, "parts/1.csv": rows[:half], "parts/2.csv": rows[half:]}
+        for name, lines in places.items():
+            (folder / name).write_text("\n".join([head, *lines]) + "\n")
+
+    return write
+
+
+def predict_after_fits(command, table):
+    """Return the predictions of a table after a fit to the file, and to the folder."""
+    found = []
+    for name in ("all.csv", "parts"):
+        fit = ("--target", "y", "--linear", "--no-test", "--force", "--out", "m")
+        assert command("fit", name, *fit)[0] == 0
+        status, out, err = command("predict", "m", table, "--out", "-")
+        assert status == 0, err
+        found.append(np.loadtxt(out.splitlines()[1:]))
+    return found
+
+
+def test_a_folder_keeps_the_marks_of_its_numbers_for_later_files(command, folder, parts):
+    numbers = np.random.default_rng(0).integers(1000, 9000, size=80)
+    parts("x;y", [f"{n // 1000}.{n % 1000:03},5;{n}" for n in numbers])
+    (folder / "new.csv").write_text("x;y\n1.234;0\n8.000;0\n")
+    of_file, of_folder = predict_after_fits(command, "new.csv")
+    np.testing.assert_allclose(of_folder, of_file)
+    np.testing.assert_allclose(of_file, [1234, 8000], rtol=0.05)
+
+
+def test_a_folder_keeps_the_units_of_its_numbers_for_later_files(command, folder, parts):
+    rng = np.random.default_rng(0)
+    parts("x,y", [f"{x:.1f}%,{x:.3f}" for x in rng.normal(size=80)])
+    of_file, of_folder = predict_after_fits(command, "all.csv")
+    np.testing.assert_allclose(of_folder, of_file)
+
+
+def test_a_decimal_comma_in_one_file_of_a_folder_is_one_in_all(command, folder, parts):
+    numbers = np.random.default_rng(0).integers(1000, 9000, size=80)
+    written = [f"{n // 1000}.{n % 1000:03}" for n in numbers]
+    with_decimals = [f"{text},5;{n}" for text, n in zip(written[:40], numbers, strict=False)]
+    without = [f"{text};{n}" for text, n in zip(written[40:], numbers[40:], strict=True)]
+    parts("x;y", with_decimals + without)
+    of_file, of_folder = predict_after_fits(command, "all.csv")
+    np.testing.assert_allclose(of_folder, of_file)
+    np.testing.assert_allclose(of_file, numbers, rtol=0.05)
+
+
+def test_a_part_of_a_sparse_file_has_the_columns_of_the_model(command, folder):
+    lines = [f"{i} 1:{i} 2:1" + " 3:2" * (i < 5) for i in range(1, 60)]
+    (folder / "all.libsvm").write_text("\n".join(lines) + "\n")
+    (folder / "end.libsvm").write_text("\n".join(lines[30:]) + "\n")
+    fit = ("--target", "label", "--linear", "--no-test", "--out", "m")
+    assert command("fit", "all.libsvm", *fit)[0] == 0
+    _, of_all, _ = command("predict", "m", "all.libsvm", "--out", "-")
+    status, of_end, _ = command("predict", "m", "end.libsvm", "--out", "-")
+    assert status == 0
+    expected = np.loadtxt(of_all.splitlines()[31:])
+    np.testing.assert_allclose(np.loadtxt(of_end.splitlines()[1:]), expected)
+
+
+@pytest.mark.parametrize("name", ["[a]", "{a}"])
+def test_a_table_on_standard_input_may_begin_with_a_bracket(name, command, folder, monkeypatch):
+    text = FRAME.rename(columns={"a": name}).to_csv(index=False)
+    stream = io.TextIOWrapper(io.BytesIO(text.encode()))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert command("fit", "-", "--target", name, "--linear", "--no-test", "--out", "m")[0] == 0
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("lines", [True, False])
+def test_json_on_standard_input_is_recognised(lines, mark, command, folder, monkeypatch):
+    text = mark + FRAME.to_json(orient="records", lines=lines)
+    stream = io.TextIOWrapper(io.BytesIO(text.encode()))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert command("fit", "-", "--target", "a", "--linear", "--no-test", "--out", "m")[0] == 0
+
+
+def test_kept_text_of_polars_is_written_to_csv(command, folder):
+    table = pl.from_pandas(FRAME).with_columns(name=pl.format("n{}", pl.int_range(pl.len())))
+    table.write_ipc("t.feather")
+    fit = ("--target", "a", "--drop-column", "name", "--linear", "--no-test", "--out", "m")
+    assert command("fit", "t.feather", *fit)[0] == 0
+    status, out, _ = command("predict", "m", "t.feather", "--id", "name", "--out", "-")
+    assert status == 0
+    assert out.splitlines()[1].startswith('"n0",')

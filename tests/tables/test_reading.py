@@ -492,3 +492,13 @@ def test_only_folders_below_the_given_one_are_columns_that_files_lack(kind, tmp_
     parquet.write_table(table, folder / "city=Rome" / "year=2020" / "0.parquet")
     found = read_whole(open_table(folder)).to_pydict()
     assert found == {"city": ["Oslo", "Rome"], "a": [1, 2], "year": [2020, 2020]}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_may_be_longer_than_the_beginning_that_is_examined(end, tmp_path):
+    names = [f"{i:0300}n" for i in range(2000)]
+    lines = [",".join(names), ",".join(["1.5"] * 2000), ",".join(["2.5"] * 2000)]
+    (tmp_path / "t.csv").write_bytes(end.join([*lines, ""]).encode())
+    table, _ = read(tmp_path / "t.csv")
+    assert table.shape == (2, 2000)
+    assert table.column(names[-1]).to_pylist() == [1.5, 2.5]

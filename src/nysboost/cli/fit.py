@@ -41,8 +41,7 @@ from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import count_rows
 from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.codes import Codes, PositionReader, TrainingCodes
-from nysboost.tables.csv_files import CsvFile
-from nysboost.tables.files import join_tables
+from nysboost.tables.files import join_tables, text_files
 from nysboost.tables.rows import note_columns
 from nysboost.tables.schema import Schema
 from nysboost.tables.summaries import ColumnSummary, summarise_columns
@@ -137,10 +136,12 @@ def _fit(source: Source, options: Namespace) -> tuple[Model, Found]:
 
 
 def _keep_writing(model: Model, source: Source) -> None:
-    """Store in the model how the text file was written, for later files."""
-    if not isinstance(source.file, CsvFile):
+    """Store in the model how its text files were written, for later files."""
+    files = text_files(source.file)
+    if not files:
         return
-    model.schema_ = model.schema_.as_written(source.file)
+    for file in files:
+        model.schema_ = model.schema_.as_written(file)
     if model._table is not None:
         model._table = replace(model._table, schema=model.schema_)
 
@@ -545,6 +546,8 @@ def _name_file_in_errors(source: Source) -> Iterator[None]:
         said = said.removeprefix("X ")
         said = re.sub(r"^y\b", "the target", said)
         advice = "Leave out such rows with --drop-missing, or the column with --drop-column."
+        if said.startswith("the target"):
+            advice = "Leave out such rows with --drop-missing-target, or with --drop-missing."
         raise TableError(f"{source.file.path}: {said}. {advice}") from error
 
 
@@ -579,5 +582,12 @@ def _refuse_wrong_options(options: Namespace) -> None:
 
 def _options_given(options: Namespace, usual: Mapping[str, object]) -> str:
     """Return the options that differ from their defaults, as a text."""
-    given = [name for name, value in usual.items() if getattr(options, name) != value]
-    return ", ".join(f"--{name.replace('_', '-')}" for name in given)
+    given = []
+    for name, usual_value in usual.items():
+        value = getattr(options, name)
+        option = name.replace("_", "-")
+        if value is False and usual_value is True:
+            given.append(f"--no-{option}")
+        elif value != usual_value:
+            given.append(f"--{option}")
+    return ", ".join(given)

@@ -148,9 +148,12 @@ def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) ->
     rarest = counts.argmin()
     if problem.classify and counts[rarest] < folds:
         n = format_count(counts[rarest], "row")
+        advice = "remove such rows"
+        if folds > 2:
+            advice += " or lower --folds"
         raise UserError(
-            f"The label {values[rarest]} of {target} has {n}, fewer than the {folds} "
-            "folds: remove such rows or lower --folds."
+            f"The label {values[rarest]} of {target} has {n}, fewer than the {folds} folds: "
+            f"{advice}."
         )
 
 

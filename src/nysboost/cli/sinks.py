@@ -250,6 +250,8 @@ class Sink:
                 contiguous[name] = np.ascontiguousarray(values, dtype=native)
             elif self.form == ".csv" and pa.types.is_duration(values.type):
                 contiguous[name] = _durations_as_text(values)
+            elif self.form == ".csv" and pa.types.is_string_view(values.type):
+                contiguous[name] = values.cast(pa.string())
 
         # Arrow refuses lists in CSV, and text after numbers
         try:

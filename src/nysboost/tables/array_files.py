@@ -100,12 +100,21 @@ class ArrayFile:
 
 
 def open_array(
-    form: str, path: Path, dataset: str | None, max_memory: int | str = MAX_MEMORY
+    form: str,
+    path: Path,
+    dataset: str | None,
+    max_memory: int | str = MAX_MEMORY,
+    width: int = 0,
 ) -> ArrayFile:
-    """Open an array that is a table of numbers; raise if it is something else."""
+    """Open an array that is a table of numbers; raise if it is something else.
+
+    A LIBSVM file, which leaves out zeros, has at least `width` columns.
+    """
     labels = None
     if form in LIBSVM:
         array, labels = _open_libsvm(path, as_bytes(max_memory))
+        n, found = array.shape
+        array.resize((n, max(found, width)))
     else:
         array = _open(form, path, dataset)
     if len(array.shape) == 1:

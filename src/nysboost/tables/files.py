@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import json
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
@@ -33,10 +35,10 @@ TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
 PACKINGS = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 FEATHER = (".feather", ".arrow", ".ipc")
 BEGINNINGS = {
-    b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"\x89HDF": ".h5",
-    b"PK\x03\x04": ".xlsx", b"{": ".jsonl", b"[": ".json",
+    rb"PAR1": ".parquet", rb"ARROW1": ".feather", rb"\x93NUMPY": ".npy", rb"\x89HDF": ".h5",
+    rb"PK\x03\x04": ".xlsx", rb"\{\s*([\"}]|\Z)": ".jsonl", rb"\[\s*([\[{\]]|\Z)": ".json",
 }  # fmt: skip
-"""The first bytes of files of these formats, for inputs without a name."""
+"""Patterns of the first bytes of files of these formats, for inputs without a name."""
 
 FORMS = (
     ".csv, .tsv, .txt (also packed), .parquet (a file or a folder), .feather, .jsonl, .xlsx, .npy, "
@@ -136,7 +138,10 @@ def open_table(
     if form in ARRAYS:
         if categories:
             raise TableError(f"--category names columns, but those of {path} have no names.")
-        return open_array(form, path, dataset, max_memory)
+        width = 0
+        if schema is not None:
+            width = schema.width
+        return open_array(form, path, dataset, max_memory, width)
     if dataset is not None:
         msg = f"--dataset {dataset} names an array of a file with several, but {path} is a table."
         raise NoTableError(msg)
@@ -202,9 +207,9 @@ def _copy(stream: BinaryIO, path: Path, name: str) -> Path:
 def _recognise(path: Path) -> str:
     """Return the extension of the format of a file without a name."""
     with path.open("rb") as file:
-        head = file.read(6).lstrip()
+        head = file.read(64).removeprefix(codecs.BOM_UTF8).lstrip()
     for beginning, ending in BEGINNINGS.items():
-        if head.startswith(beginning):
+        if re.match(beginning, head):
             if ending == ".xlsx" and _holds_arrays(path):
                 return ".npz"
             return ending
@@ -272,6 +277,15 @@ def without_index(file: TableFile) -> tuple[str, ...]:
     return tuple(name for name in file.names if name not in file.index)
 
 
+def text_files(file: TableFile) -> list[CsvFile]:
+    """Return the text files of a table: itself, or those of a folder."""
+    if isinstance(file, CsvFile):
+        return [file]
+    if isinstance(file, ColumnFile) and isinstance(file.data, list):
+        return [part for part in file.data if isinstance(part, CsvFile)]
+    return []
+
+
 # Folders
 
 
@@ -298,10 +312,13 @@ def _open_folder(
     paths = [part for part in tables if not _is_of_program(part.relative_to(path))]
     if not paths:
         raise NoTableError(f"The folder {path} holds no tables: {FORMS} are read.")
-    files = []
-    for part in paths:
-        opened = open_table(part, writing=writing, schema=schema, categories=categories)
-        files.append(opened)
+    files = _open_parts(paths, writing or TextFormat(), schema, categories)
+
+    # a decimal comma in one of them is one in all
+    decimals = {file.writing.decimal for file in files if isinstance(file, CsvFile)}
+    if len(decimals) > 1:
+        with_comma = replace(writing or TextFormat(), decimal=",")
+        files = _open_parts(paths, with_comma, schema, categories)
 
     # check that they make one table
     _refuse_different_columns(files)
@@ -310,6 +327,20 @@ def _open_folder(
         _keep_text(files)
     notes = list(chain.from_iterable(file.notes for file in files))
     return ColumnFile(path, files, without_index(files[0]), notes)
+
+
+def _open_parts(
+    paths: Sequence[Path],
+    writing: TextFormat,
+    schema: Schema | None,
+    categories: Sequence[str],
+) -> list[TableFile]:
+    """Open each file of a folder."""
+    files = []
+    for path in paths:
+        opened = open_table(path, writing=writing, schema=schema, categories=categories)
+        files.append(opened)
+    return files
 
 
 def _refuse_different_columns(files: Sequence[TableFile]) -> None:

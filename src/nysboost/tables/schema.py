@@ -134,7 +134,7 @@ class Schema:
             self,
             columns=tuple(columns),
             decimal=file.writing.decimal,
-            thousands=file.writing.thousands,
+            thousands=file.writing.thousands or self.thousands,
         )
 
     def match_names(self, there: Sequence[str], table: str = "X") -> list[str]:

@@ -189,6 +189,13 @@ def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
     with open_unpacked(path) as file:
         head = bytes(file.read(HEAD_BYTES))
 
+        # the names and the first row may be longer
+        while _count_line_ends(head) < 2 and len(head) < LONGEST_CELL:
+            more = bytes(file.read(len(head)))
+            if not more:
+                break
+            head += more
+
     if encoding:
         _refuse_unknown_encoding(encoding)
     else:
@@ -211,6 +218,11 @@ def decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
             "the encoding, for example --encoding utf-16."
         )
     return text, encoding
+
+
+def _count_line_ends(head: bytes) -> int:
+    """Return the number of line ends, of any system, in the beginning of a file."""
+    return max(head.count(b"\n"), head.count(b"\r"))
 
 
 def _refuse_unknown_encoding(encoding: str) -> None:
