@@ -4,6 +4,7 @@ import errno
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -170,6 +171,12 @@ def test_a_model_does_not_go_to_standard_output(tmp_path):
         ("N list methods >&-", 0, ""),
         ("N compare - --out r <&-", 3, "Standard input is closed"),
         ("N predict m d.csv --out - >&-", 3, "Standard output is closed"),
+        pytest.param(
+            "N list methods >/dev/full",
+            7,
+            "Standard output could not be written: No space left",
+            marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device"),
+        ),
     ],
 )
 def test_closed_streams_are_a_sentence_where_they_are_needed(line, code, says, tmp_path):

@@ -157,3 +157,9 @@ def test_names_with_blanks_are_taken_as_they_are(tmp_path):
 def test_a_superscript_digit_is_no_number_of_a_column(tmp_path):
     with pytest.raises(UserError, match="no column '²'"):
         opened(tmp_path, "t.csv", "--drop-column", "²")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "indexed.csv", "t.parquet", "t.xlsx"])
+def test_numbers_of_columns_count_those_that_are_used(name, tmp_path):
+    assert opened(tmp_path, name, "--drop-column", "0").columns == ["b", "c"]
+    assert opened(tmp_path, name, "--drop-column", "-1").columns == ["a", "b"]

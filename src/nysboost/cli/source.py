@@ -297,11 +297,11 @@ def _find_columns(file: TableFile, given: Sequence[str]) -> list[str]:
 
 def _find_column(file: TableFile, name: str) -> str:
     """Return the name of a column given by its name or number."""
-    names = file.names
-    if name in names:
+    if name in file.names:
         return name
 
-    # a number counts from 0, a negative one from the end
+    # a number counts the columns from 0, without an index, or from the end if it is negative
+    names = without_index(file)
     is_number = name.removeprefix("-").isdecimal() and len(name) < 10
     if is_number and -len(names) <= int(name) < len(names):
         return str(names[int(name)])

@@ -15,8 +15,8 @@ from typing import TextIO, cast
 class ForgivingOutput:
     """Standard output whose reader may stop early, as ``head`` does.
 
-    Later output is discarded, so that a command that writes a file can finish. In all else it
-    behaves like the stream itself.
+    Later output is discarded, so that a command that writes a file can finish; so it is after
+    another error, which is raised. In all else it behaves like the stream itself.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -28,18 +28,26 @@ class ForgivingOutput:
 
     def write(self, text: str) -> int:
         """Write text, or discard it if the reader has stopped."""
-        try:
+        with self._discarding():
             self.stream.write(text)
-        except BrokenPipeError:
-            discard(self.stream)
         return len(text)
 
     def flush(self) -> None:
         """Flush the stream, or discard its text if the reader has stopped."""
-        try:
+        with self._discarding():
             self.stream.flush()
+
+    @contextmanager
+    def _discarding(self) -> Iterator[None]:
+        """Discard all later output after an error, and say so unless the reader has stopped."""
+        try:
+            yield
         except BrokenPipeError:
             discard(self.stream)
+        except OSError as error:
+            discard(self.stream)
+            said = error.strerror or str(error)
+            raise OSError(f"Standard output could not be written: {said}.") from error
 
 
 def discard(stream: TextIO) -> None:

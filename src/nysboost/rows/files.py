@@ -21,6 +21,7 @@ from nysboost.numerics.messages import format_bytes
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAKE_ROOM = "Make room or write to another disk"
 KEPT = "Nothing that was there has been removed"  # the end of every message of `no_room_error`
+SHOWN = 20  # letters of a file's name in that of its temporary file
 MARGIN = 2**20  # bytes that a store writes beside its rows
 
 
@@ -97,7 +98,8 @@ def _size_limit() -> int | None:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield the name of a temporary file or folder, which replaces `path` if all goes well."""
     place = real_place(path)
-    beside = place.with_name(f".{place.stem}.{uuid4().hex}.partial{path.suffix}")
+    beginning = place.stem[:SHOWN]  # a longer name might be too long for the file system
+    beside = place.with_name(f".{beginning}.{uuid4().hex}.partial{path.suffix}")
     try:
         yield beside
 
