@@ -65,10 +65,12 @@ def test_a_missing_folder_and_a_broken_file_are_sentences(tmp_path):
     (tmp_path / "mnist.npz").write_bytes(b"PK nothing")
     np.savez(tmp_path / "glove.npz", X=np.array([object()]))
     np.savez(tmp_path / "pendigits.npz", X=np.zeros(3))
+    (tmp_path / "ijcnn1.npz").write_bytes(b"neither zip nor array")
     for name, folder, says in (
         ("mnist", tmp_path / "nowhere", "does not exist"),
         ("mnist", tmp_path, "cannot be read"),
         ("glove", tmp_path, "cannot be read"),
+        ("ijcnn", tmp_path, r"cannot be read as a \.npz file with an array X, or it is damaged\.$"),
         ("pendigits", tmp_path, "matrix of numbers"),
         ("covertyp", tmp_path, "covertype"),
     ):

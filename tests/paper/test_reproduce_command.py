@@ -98,3 +98,26 @@ def test_a_preset_file_of_ones_own_can_be_run(command, tmp_path):
     )
     assert status == 0
     assert "Mine" in out
+
+
+def test_a_preset_file_that_is_no_text_is_a_sentence(command, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xcb\xff")
+    status, _, err = command("reproduce", path, "--out", tmp_path / "out")
+    assert status == 2
+    assert f"The preset file {path} is not text in UTF-8" in err
+
+
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_a_file_of_ones_own_is_not_called_a_report(more, command, tmp_path):
+    (tmp_path / "report.html").write_text("my notes")
+    status, _, err = command("reproduce", "simulation", "--out", tmp_path, *more)
+    assert status == 6
+    assert "report.html is not part of a report" in err
+    assert (tmp_path / "report.html").read_text() == "my notes"
+
+
+def test_a_superscript_digit_is_no_number_of_replicates(command, tmp_path):
+    status, _, err = command("reproduce", "simulation", "--replicates", "²", "--out", tmp_path)
+    assert status == 2
+    assert "--replicates takes N or PRESET=N" in err

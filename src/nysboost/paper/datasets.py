@@ -11,6 +11,7 @@ import hashlib
 import io
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -197,8 +198,8 @@ def _read(path: Path) -> Stored:
             # the paper has the training rows of IJCNN
             if path.name == DATASETS["ijcnn"].file and "n_train" in arrays:
                 rows = int(arrays["n_train"])
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        message = f"{path} cannot be read as a .npz file with an array X ({error})."
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        message = f"{path} cannot be read as a .npz file with an array X, or it is damaged."
         raise UserError(message) from error
 
     # refuse what is no table of numbers

@@ -38,10 +38,10 @@ def run(options: Namespace) -> dict[str, object]:
     """Run the presets, write results to a folder, and return outcome and verdicts."""
     # refuse wrong options at once
     chosen = choose_presets(options)
-    _refuse_other_report(options)
     if not options.records_only:
         refuse_missing_packages()
     make_writable(options.out, [REPORT])
+    _refuse_other_report(options)
 
     # download or report missing data before hours of work, not in between
     names = dict.fromkeys(preset.data for preset in chosen)

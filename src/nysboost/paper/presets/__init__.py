@@ -135,7 +135,10 @@ def load(name_or_file: str) -> Preset:
 
     if not path.is_file():
         raise UserError(f"There is no preset file {path}.")
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"The preset file {path} is not text in UTF-8: {error}.") from error
     return parse(text, path.stem, str(path))
 
 
@@ -143,7 +146,7 @@ def parse(text: str, name: str, where: str) -> Preset:
     """Read a preset from the text of its file; a wrong key or value is an error."""
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise UserError(f"The preset file {where} is not TOML: {error}.") from error
 
     # check keys and types
