@@ -64,7 +64,8 @@ def test_the_next_command_fits_the_recommended_method_to_the_same_columns(comman
 def test_json_has_the_recommendation_and_every_method_and_an_earlier_report_is_kept(
     command, table, tmp_path
 ):
-    (tmp_path / "report.html").write_text("NysBoost before")
+    before = '<meta name="generator" content="NysBoost 0.3.0">'
+    (tmp_path / "report.html").write_text(before)
     words = (*SMALL, "--methods", "uniform,kmeans", "--out", tmp_path, "--json")
     status, printed, _ = command("compare", table, *words)
     found = json.loads(printed)
@@ -72,7 +73,7 @@ def test_json_has_the_recommendation_and_every_method_and_an_earlier_report_is_k
     assert found["recommended"] in found["reason"]
     assert {row["method"] for row in found["methods"]} == {"uniform", "kmeans"}
     assert found["methods"][0]["standard_error"] is None
-    assert (tmp_path / "report.earlier.html").read_text() == "NysBoost before"
+    assert (tmp_path / "report.earlier.html").read_text() == before
 
 
 STOPPED_AFTER_TWO = {
