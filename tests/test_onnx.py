@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from decimal import Decimal
 
 import numpy as np
 import onnxruntime
@@ -209,6 +210,44 @@ def test_categories_are_known_as_they_were_padded(tmp_path):
     for table in (X, X.assign(colour=X["colour"].str.strip())):
         found = run(model, table, tmp_path / "m")["prediction"]
         assert_same(found, model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (pd.date_range("2020-01-01", periods=2), ["2020-01-01", "2020-01-02"]),
+        ([Decimal("1.0"), Decimal("1.50")], ["1.0", "1.5"]),
+        ([b"red", b"blue"], ["red", "blue"]),
+    ],
+)
+def test_categories_are_known_by_the_text_of_their_value_in_the_schema(values, texts, tmp_path):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(2, size=100)
+    X = pd.DataFrame(
+        {"size": rng.normal(size=100), "kind": pd.Categorical.from_codes(codes, list(values))}
+    )
+    model = nb.NystroemRegressor(16, **SETTINGS).fit(X, X["size"] + 5 * codes)
+    assert sorted(map(str, model.schema_.columns[1].values)) == sorted(texts)
+    written = X.assign(kind=np.array(texts, dtype=object)[codes])
+    assert_same(run(model, written, tmp_path / "m")["prediction"], model.predict(X))
+
+
+@pytest.mark.parametrize("far", [1e8, 1e12, 1e20])
+def test_rows_far_from_all_others_have_their_prediction(far, tmp_path):
+    X, y = points(160, 3), np.random.default_rng(1).normal(size=160)
+    X[3] = far
+    model = nb.NystroemRegressor(12, kernel="gaussian", random_state=0).fit(X, y)
+    new = np.vstack([X, -X, 2 * X])
+    assert_same(run(model, new, tmp_path / "m")["prediction"], model.predict(new))
+
+
+@pytest.mark.parametrize("nu", [1.5, 2.5])
+def test_features_of_rows_out_of_range_are_zero(nu, tmp_path):
+    X = points(60, 3)
+    kernel = nb.Matern(nu=nu, sigma=1.0)
+    model = nb.Nystroem(kernel, method="uniform", n_components=8, random_state=0).fit(X)
+    found = run(model, 1e160 * X, tmp_path / "m")["features"]
+    np.testing.assert_array_equal(found, np.zeros((60, 8)))
 
 
 def test_inputs_say_what_they_take(tmp_path):

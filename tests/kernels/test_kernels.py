@@ -217,3 +217,15 @@ def test_parameters_that_are_no_dictionary_are_named():
     ):
         with pytest.raises(TypeError, match=r"kernel_params must be a dictionary.*\[1\] was given"):
             work()
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
+def test_a_matern_kernel_of_points_out_of_range_of_each_other_is_zero(nu):
+    kernel = nb.Matern(nu=nu, sigma=1.0)
+    far = kernel(np.zeros((1, 2)), np.array([[1e160, 0.0], [1e120, 0.0], [800.0, 0.0]]))
+    np.testing.assert_array_equal(far, np.zeros((1, 3)))
+
+    how = {"method": "uniform", "n_components": 5, "random_state": 0}
+    X = points(40)
+    model = nb.Nystroem(kernel, **how).fit(X)
+    assert not model.transform(1e160 * X).any()

@@ -26,6 +26,9 @@ RULES = ("median", "scale")
 RANGES = {"sigma": (1e-150, 1e150), "gamma": (1e-300, 1e300)}
 """Outside these ranges, squared distances in units of σ overflow or underflow."""
 
+FARTHEST = 1000.0
+"""e⁻ʳ is 0 from here on; at larger r, (1 + r)e⁻ʳ might be ∞ · 0."""
+
 
 class Scaled(Mapped):
     """A kernel with a metric and a bandwidth, given as σ or γ but not both.
@@ -337,9 +340,10 @@ class MaternValues(Evaluator):
 
 
 def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:
-    """Return r = √(unit · squared), in the memory of the argument, and e⁻ʳ."""
+    """Return r = √(unit · squared), at most FARTHEST and in the memory of the argument, and e⁻ʳ."""
     squared *= unit
     r = apply_in_place("sqrt", squared)
+    r = apply_in_place("minimum", r, FARTHEST)
     return r, apply_in_place("exp", -r)
 
 

@@ -23,8 +23,8 @@ LARGEST = 2**31 - 2**20  # bytes of a file of protocol buffers
 OPERATORS: dict[np.ufunc, str] = {
     np.add: "Add", np.subtract: "Sub", np.multiply: "Mul", np.divide: "Div", np.power: "Pow",
     np.matmul: "MatMul", np.absolute: "Abs", np.exp: "Exp", np.log: "Log", np.sqrt: "Sqrt",
-    np.maximum: "Max", np.isnan: "IsNaN", np.greater: "Greater", np.invert: "Not",
-    np.bitwise_and: "And", np.floor: "Floor", np.sin: "Sin",
+    np.maximum: "Max", np.minimum: "Min", np.isnan: "IsNaN", np.greater: "Greater",
+    np.invert: "Not", np.bitwise_and: "And", np.floor: "Floor", np.sin: "Sin",
     np.rint: "Round",
 }  # fmt: skip
 

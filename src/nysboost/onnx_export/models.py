@@ -14,6 +14,7 @@ from nysboost.features.feature_map import FeatureMap
 from nysboost.features.linear import LinearPredictor
 from nysboost.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Metric, Polynomial
 from nysboost.kernels.metric import Quantiles
+from nysboost.kernels.radial import FARTHEST
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.calibration import FLOOR
 from nysboost.learn.search.leaves import Leaves
@@ -227,7 +228,8 @@ class MappedPoints:
                 rate = kernel._rate()
                 squared = self._squared_distances(bandwidth=1 / rate)
                 r = np.sqrt(squared) * rate
-                return _matern(kernel.nu, r)
+                near = self.U.graph("Clip", r, 0.0, FARTHEST)
+                return _matern(kernel.nu, near)
 
         known = "a Gaussian, Laplacian, Matern or polynomial kernel"
         raise TypeError(f"{kernel} cannot be exported to ONNX: choose {known}.")
@@ -322,23 +324,29 @@ def _map_rows(metric: Metric, X: Tensor) -> Tensor:
 
 
 def _warp(X: Tensor, warp: Quantiles) -> Tensor:
-    """Apply the piecewise-linear function of each column, a line and hinges max(x − v, 0)."""
-    columns = []
-    for j, knots in enumerate(warp.knots):
-        # the slope of each piece; of a single knot it is 0
-        heights = warp.heights[j]
-        slopes = np.zeros(1)
-        if len(knots) > 1:
-            slopes = np.diff(heights) / np.diff(knots)
+    """Apply the piecewise-linear function of each column, as the sum of its climbs up to x.
 
-        # draw the first piece as a line, and add the change of slope at each knot
+    The terms of the sum have one sign beyond the first knot, so that none cancels in far rows.
+    """
+    columns = []
+    for j, (knots, heights) in enumerate(zip(warp.knots, warp.heights, strict=True)):
         x = X.column(j)
-        beyond = x - knots[:1]
-        line = beyond * slopes[:1] + heights[:1]
-        if len(slopes) > 1:
-            inner_knots = knots[None, 1:-1]
-            hinges = np.maximum(x - inner_knots, 0.0)
-            changes = np.diff(slopes)[:, None]
-            line = line + hinges @ changes
-        columns.append(line)
+
+        # a single knot has no pieces: the function is constant
+        if len(knots) == 1:
+            columns.append(x * 0.0 + heights)
+            continue
+
+        # the share of each piece that lies below x; the outermost pieces have no outer end
+        lowest = np.zeros(len(knots) - 1)
+        highest = np.ones(len(knots) - 1)
+        lowest[0] = -np.inf
+        highest[-1] = np.inf
+        shares = (x - knots[None, :-1]) / np.diff(knots)
+        from_below = np.maximum(shares, lowest[None, :])
+        climbed = np.minimum(from_below, highest[None, :])
+
+        # the height of the first knot, and the climb in each piece
+        climbs = np.diff(heights)[:, None]
+        columns.append(climbed @ climbs + heights[:1])
     return join(columns)
