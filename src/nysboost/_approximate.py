@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.checks import MAX_MEMORY, Budget, RandomState, make_rng
 from nysboost.numerics.progress import report_progress
 from nysboost.rows.recognise import is_frame
-from nysboost.settings import Option, Settings
+from nysboost.settings import Option, Settings, replace_settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.frames import Table
 from nysboost.tables.rows import FitOptions, fit_codes
@@ -134,7 +134,7 @@ def approximate(
     # merge the settings, and note which were given
     if n_components is not None:
         options["n_components"] = n_components
-    settings = _replace_settings(settings, options)
+    settings = replace_settings(settings, options)
     names = [name for name, value in options.items() if value is not None]
 
     # encode a data frame of points as numbers
@@ -180,13 +180,3 @@ class FrameEncoder:
         if is_frame(X):
             return self.codes(X, missing="refuse")
         return X
-
-
-def _replace_settings(settings: Settings | None, named: dict[str, Option]) -> Settings:
-    """Return the given `settings` object, with its fields replaced by options given by name."""
-    if settings is None:
-        settings = Settings()
-    if not isinstance(settings, Settings):
-        msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
-        raise TypeError(msg)
-    return replace(settings, **named)

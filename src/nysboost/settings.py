@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -381,6 +381,16 @@ def given_settings(holder: object) -> dict[str, Option]:
             continue
         given[setting.name] = value
     return given
+
+
+def replace_settings(settings: Settings | None, named: Mapping[str, Option]) -> Settings:
+    """Return the given settings, by default `Settings()`, with the named fields replaced."""
+    if settings is None:
+        settings = Settings()
+    if not isinstance(settings, Settings):
+        msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
+        raise TypeError(msg)
+    return replace(settings, **named)
 
 
 def _validation(given: int | None, n: int) -> int:

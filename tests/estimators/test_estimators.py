@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from market import points, positive_part
 from scipy import sparse
@@ -183,3 +184,33 @@ def test_without_a_seed_numpys_global_one_is_followed():
         found.append([nb.Nystroem(n_components=5).fit(points()).components_ for _ in range(2)])
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0][0] != found[0][1]).any()
+
+
+def test_the_approximation_of_an_estimator_takes_frames_by_the_names_of_their_columns(tmp_path):
+    def table(seed):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame(rng.normal(size=(120, 3)) * [1, 5, 0.2], columns=list("abc"))
+        return frame.assign(kind=rng.choice(["red", "blue"], 120))
+
+    how = {"method": "kmeans", "gamma": 0.3, "n_components": 20, "random_state": 0}
+    model = nb.Nystroem(**how).fit(table(0))
+    new = table(1)
+    turned = new[["kind", "b", "c", "a"]]
+    nb.save(model, tmp_path / "model")
+    for each in (model, nb.load(tmp_path / "model")):
+        transform, _ = each.approximation_.feature_map()
+        np.testing.assert_allclose(transform(new), model.transform(new))
+        np.testing.assert_array_equal(transform(turned), transform(new))
+
+    found = model.approximation_.certificate(X=turned, random_state=0)
+    assert found == model.approximation_.certificate(X=new, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [nb.Nystroem, nb.BoostedNystroem, nb.EnsembleNystroem],
+    ids=lambda one: one.__name__,
+)
+def test_settings_that_are_none_are_named(estimator):
+    with pytest.raises(TypeError, match=r"settings is a nysboost.Settings, but a dict was given"):
+        estimator(settings={"row_cap": 50}).fit(np.eye(30))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Literal, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -11,6 +11,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nysboost._approximate import FrameEncoder
 from nysboost.boosting.algorithm import Sampling
 from nysboost.boosting.state import Step
 from nysboost.boosting.variants import VARIANTS, RuleLike, SelectorLike, is_variant
@@ -37,6 +38,7 @@ from nysboost.settings import (
     Settings,
     Shape,
     given_settings,
+    replace_settings,
 )
 from nysboost.tables.rows import CHECKS, fit_rows, new_rows, note_columns, refuse_width
 from nysboost.tables.schema import Schema
@@ -108,6 +110,10 @@ class BaseNystroem(
         self.components_ = self._transform.landmarks.points
         self.component_indices_ = self._transform.landmarks.indices
         self.normalization_ = self._transform.normalization
+
+        # from here on the approximation takes data frames as `transform` does
+        if self._table is not None and not self._precomputed():
+            self.approximation_.with_encoder(FrameEncoder(self._table))
         return self
 
     @all_or_nothing
@@ -152,8 +158,8 @@ class BaseNystroem(
 
     def _settings(self) -> Settings:
         """Return `settings`, updated by parameters that differ from their default."""
-        base = getattr(self, "settings", None) or Settings()
-        return replace(base, **given_settings(self))
+        base = getattr(self, "settings", None)
+        return replace_settings(base, given_settings(self))
 
     def _training_table(self, X: TableLike) -> TableLike | Rows:
         """Return the table to fit to, checked, and note its columns."""
@@ -284,7 +290,7 @@ class Nystroem(BaseNystroem):
         n_components = self.n_components
         if self.tol is not None or self.landmarks is not None:
             n_components = None
-        return replace(self.settings or Settings(), n_components=n_components)
+        return replace_settings(self.settings, {"n_components": n_components})
 
 
 @dataclass(eq=False, repr=False)
