@@ -5,6 +5,7 @@ import pickle
 import market
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 import nysboost as nb
@@ -239,3 +240,39 @@ def test_the_features_of_a_mixture_multiply_to_it(method):
     approx = nb.approximate(X, method, **sizes)
     F = approx.features()
     np.testing.assert_allclose(F @ F.T, approx.to_dense(), atol=1e-9)
+
+
+def test_products_take_numbers_in_any_form_and_refuse_masked_values():
+    _, approx = approximate("Gaussian")
+    V = np.arange(60.0)
+    expected = approx @ V
+    for same in (V.tolist(), csr_array(V[:, None]), V.astype(np.int64), V[:, None]):
+        np.testing.assert_allclose(np.ravel(approx @ same), expected)
+    np.testing.assert_allclose(approx @ (1j * V), 1j * expected)
+
+    for wrong, says in (
+        (np.ma.masked_array(V, V < 3), "V is a masked array"),
+        (["red"] * 60, "does not convert to numbers"),
+        (None, "V is a NoneType"),
+        (np.ones((60, 1, 1)), "cannot multiply an array of shape"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=says):
+            approx @ wrong
+
+
+def test_features_of_negative_weights_need_the_training_rows_and_say_so(tmp_path):
+    problem, approx = with_negative_weights()
+    assert approx.has_features
+    nb.save(approx, tmp_path / "rows", with_rows=True)
+    nb.save(approx, tmp_path / "none")
+
+    again = nb.load(tmp_path / "rows")
+    assert again.has_features
+    np.testing.assert_array_equal(
+        again.feature_map()[0](problem.X), approx.feature_map()[0](problem.X)
+    )
+
+    without = nb.load(tmp_path / "none")
+    assert not without.has_features
+    with pytest.raises(RuntimeError, match=r"negative weights.* with_rows=True\)\.$"):
+        without.feature_map()

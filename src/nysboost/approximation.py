@@ -30,6 +30,7 @@ from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike, like
 from nysboost.numerics.checks import RandomState, make_rng, positions, require_count
 from nysboost.numerics.messages import unknown
+from nysboost.rows.rows import DroppedRows
 
 
 class Approximation(LowRankMatrix):
@@ -65,7 +66,8 @@ class Approximation(LowRankMatrix):
     entries_evaluated : int
         Number of kernel values that the fit evaluated; a prefix has the number of the whole run.
     has_features : bool
-        Whether features can be computed, for these rows and for new ones.
+        Whether features of new rows can be computed. With negative weights this takes the rows of
+        the fit, which a saved approximation lacks unless it was saved with them.
     shift : float
         δ, if the method adds a multiple δI of the identity to its low-rank matrix; 0 for most
         methods.
@@ -88,7 +90,6 @@ class Approximation(LowRankMatrix):
     (500,)
     """
 
-    has_features = True
     method = "unnamed"
     encoder: Encoder | None = None
 
@@ -165,6 +166,12 @@ class Approximation(LowRankMatrix):
         return bool(self.weights.min() >= 0)
 
     @property
+    def has_features(self) -> bool:
+        """Whether features of new rows can be computed."""
+        has_rows = not isinstance(self.gram.rows, DroppedRows)
+        return has_rows or self.is_psd
+
+    @property
     def saw_everything(self) -> bool:
         """Whether the method evaluated at least as many entries as G has."""
         n = self.shape[0]
@@ -220,6 +227,14 @@ class Approximation(LowRankMatrix):
                 N = make_triangular(learner.normalization)
                 scaled.append(replace(learner, projection=N * root))
             return self._encoded(side_by_side(scaled)), 0.0
+
+        # the rotation depends on the rows of the fit
+        if not self.has_features:
+            raise RuntimeError(
+                "This approximation has negative weights, so that computing features needs the "
+                f"{self.gram.n} training rows, but it was saved without them. Fit again, and save "
+                "it with nysboost.save(model, path, with_rows=True)."
+            )
 
         # F T for a rotation T onto the positive eigenvectors
         rotation, mass = self._factor.positive_part(row_cap)

@@ -19,12 +19,14 @@ from nysboost.numerics.arrays import (
     Floats,
     TableLike,
     as_float,
+    dense,
     floats_on_host,
     gather,
     identity,
     in_dtype_of,
     in_float64,
     is_array,
+    is_sparse,
     like,
     to_host,
 )
@@ -99,18 +101,21 @@ class LowRankMatrix(LinearOperator):
 
     def __matmul__(self, V: TableLike) -> Array:
         """Return K̂ V, in the array namespace of V if that is the namespace of the data."""
-        shape = getattr(V, "shape", ())
-        if shape and shape[0] != self.shape[1]:
+        # SciPy multiplies operators and complex columns, and refuses numbers
+        is_complex = isinstance(V, np.ndarray) and np.iscomplexobj(V)
+        if is_complex or isinstance(V, LinearOperator) or np.isscalar(V):
+            product: Array = super().__matmul__(V)
+            return product
+
+        columns = _as_columns(V, "V")
+        shape = tuple(columns.shape)
+        if len(shape) not in (1, 2) or shape[0] != self.shape[1]:
             msg = f"K̂ has {self.shape[1]} columns, so it cannot multiply an array of shape {shape}."
             raise ValueError(msg)
 
-        # of NumPy's arrays SciPy checks the rest
-        if not is_array(V) or isinstance(V, np.ndarray):
-            product: Array = super().__matmul__(V)
-            return product
-        if V.ndim == 2:
-            return self._matmat(V)
-        column = self._matmat(V[:, None])
+        if len(shape) == 2:
+            return self._matmat(columns)
+        column = self._matmat(columns[:, None])
         return column[:, 0]
 
     def _matmat(self, V: Array) -> Array:
@@ -188,12 +193,7 @@ class LowRankMatrix(LinearOperator):
 
     def _take_sides(self, b: TableLike) -> Array:
         """Return right-hand sides as an array, lazy if they are, of as many rows as the matrix."""
-        B: Array
-        if is_array(b) and not isinstance(b, np.ndarray):
-            B = b  # of another library, or lazy
-        else:
-            B = as_float(to_numbers(b, "b"))
-
+        B = _as_columns(b, "b")
         n = self.shape[0]
         if B.ndim not in (1, 2) or B.shape[0] != n:
             msg = f"b has shape {tuple(B.shape)}, but the matrix has {n} rows."
@@ -302,6 +302,16 @@ class LowRankMatrix(LinearOperator):
     def _spectrum(self) -> tuple[Floats, Floats]:
         weights = self._factor.weights
         return spectrum(self._triangle, weights, self.gram.eps)
+
+
+def _as_columns(V: TableLike, name: str) -> Array:
+    """Return numbers as an array of floats; one of another library is left as it is."""
+    if is_sparse(V):
+        return as_float(dense(V))
+    if is_array(V) and not isinstance(V, np.ndarray):
+        elsewhere: Array = V
+        return elsewhere
+    return as_float(to_numbers(V, name))
 
 
 # Functions of a block of features, which can be pickled for the workers of a pass

@@ -33,8 +33,6 @@ class InSample(Approximation):
     (3.0, False, True)
     """
 
-    has_features = False
-
     def __init__(
         self,
         gram: Gram,
@@ -62,6 +60,11 @@ class InSample(Approximation):
         rounding = self.gram.eps * n * max_abs(eigenvalues)
         smallest = eigenvalues.min() + self.shift
         return bool(smallest >= -rounding)
+
+    @property
+    def has_features(self) -> bool:
+        """False: there is no map for other rows."""
+        return False
 
     @property
     def landmarks(self) -> Landmarks:
