@@ -132,3 +132,25 @@ def test_errors_of_a_learner_are_those_of_rows_that_it_has_not_seen():
     X = np.random.default_rng(0).normal(size=(80, 2))
     shown = plots.LandmarksDisplay.from_estimator(Memory(), X, np.full(80, 3.0), sizes=(2, 4))
     np.testing.assert_allclose(shown.errors, 3.0)
+
+
+def test_every_run_has_a_line_also_of_the_same_method(rows):
+    X, _ = rows
+    how = {"sigma": 1.0, "n_learners": 3, "random_state": 0}
+    runs = [nb.approximate(X, "URB-mean", n_columns=m, **how) for m in (5, 20)]
+    shown = plots.ErrorPathDisplay.from_approximations(*runs)
+    assert list(shown.errors) == ["URB-mean", "URB-mean (2)"]
+    assert len(shown.ax_.lines) == 2
+    assert shown.errors["URB-mean (2)"][-1] < shown.errors["URB-mean"][-1]
+
+
+def test_estimators_on_features_are_measured_by_their_landmarks(rows):
+    X, y = (part[:80] for part in rows)
+    sizes = (4, 32)
+    expected = plots.LandmarksDisplay.from_estimator(nb.Nystroem(random_state=0), X, sizes=sizes)
+    shown = plots.LandmarksDisplay.from_estimator(nb.KernelPCA(random_state=0), X, sizes=sizes)
+    np.testing.assert_allclose(shown.errors, expected.errors)
+
+    classifier = nb.GaussianProcessClassifier(random_state=0)
+    shown = plots.LandmarksDisplay.from_estimator(classifier, X, y > 0, sizes=sizes)
+    assert shown.measure == "log loss"

@@ -7,6 +7,7 @@ classifier, and `PartialDependenceDisplay` for the effect of features.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -22,6 +23,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from nysboost.approximation import Approximation
+from nysboost.estimators.transformers import FeatureBasedEstimator
 from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import require_fraction
 from nysboost.user_error import import_optional
@@ -306,7 +308,8 @@ class ErrorPathDisplay:
     Parameters
     ----------
     errors : dict of str to array of shape (p,)
-        The errors with 1, 2, …, p learners, by the name of the method.
+        The errors with 1, 2, …, p learners, by the name of the method. Further runs of the same
+        method are numbered: "URB-mean (2)".
 
     Attributes
     ----------
@@ -330,7 +333,16 @@ class ErrorPathDisplay:
     @classmethod
     def from_approximations(cls, *approximations: Approximation, ax: Axes | None = None) -> Self:
         """Draw the errors of boosting and ensemble runs, with one pass over G for each run."""
-        errors = {one.method: one.error_path() for one in approximations}
+        errors: dict[str, Floats] = {}
+        runs_of: Counter[str] = Counter()
+        for approximation in approximations:
+            # number further runs of the same method
+            method = approximation.method
+            runs_of[method] += 1
+            name = method
+            if runs_of[method] > 1:
+                name = f"{method} ({runs_of[method]})"
+            errors[name] = approximation.error_path()
         return cls(errors).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> Self:
@@ -396,14 +408,14 @@ class LandmarksDisplay:
 
         Parameters
         ----------
-        estimator : transformer or learner
-            For a transformer, the error is that of the kernel matrix. For a regressor or
-            classifier, it is the root mean squared error or the log loss on a held-out quarter of
-            the rows.
+        estimator : transformer, KernelPCA or another estimator on features, or learner
+            For a regressor or classifier with y, the error is the root mean squared error or the
+            log loss on a held-out quarter of the rows. For others it is that of the kernel matrix.
         X, y : as in the estimator's fit
             Rows and targets.
         sizes : sequence of int
-            Values of `n_components`.
+            Numbers of landmarks: values of `n_landmarks`, or of `n_components` where an estimator
+            has no `n_landmarks`.
         axes : pair of matplotlib axes or None
             Where to draw; None makes a figure.
         """
@@ -417,15 +429,21 @@ class LandmarksDisplay:
             scorer = get_scorer(f"neg_{measure.replace(' ', '_')}")
             X, held_out, y, truth = train_test_split(X, y, random_state=0)
 
+        # of an estimator on features, `n_components` is not the number of landmarks
+        parameter = "n_components"
+        if isinstance(estimator, FeatureBasedEstimator):
+            parameter = "n_landmarks"
+
         errors = []
         seconds = []
         for size in sizes:
-            fitted = clone(estimator).set_params(n_components=size)
+            fitted = clone(estimator).set_params(**{parameter: size})
             begun = time.perf_counter()
             fitted.fit(X, y)
             seconds.append(time.perf_counter() - begun)
             if scorer is None:
-                errors.append(fitted.approximation_.relative_error())
+                transformer = getattr(fitted, "features_", fitted)
+                errors.append(transformer.approximation_.relative_error())
             else:
                 errors.append(-scorer(fitted, held_out, truth))
 
