@@ -334,3 +334,9 @@ def test_rows_for_validation_go_with_tables_and_neither_with_groups_nor_with_cv(
         nb.NystroemRegressor(cv="time", **FAST).fit(X, y, validation=valid)
     with pytest.raises(ValueError, match="validation need all rows at once"):
         nb.NystroemRegressor(**FAST).fit(iter([(X, y)]), validation=valid)
+
+
+def test_targets_for_validation_of_another_unit_are_refused_as_such():
+    X, y, _ = customers()
+    with pytest.raises(ValueError, match=r"In validation: y has values .*: check their unit"):
+        nb.NystroemRegressor(**FAST).fit(X, y, validation=(X, 1e200 * y))

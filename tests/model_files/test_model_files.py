@@ -171,6 +171,23 @@ class TestWhatCannotBeSaved:
         assert not path.exists()
 
     @pytest.mark.parametrize(
+        ("own", "cure"),
+        [
+            ({"callback": print}, r"set_params\(callback=None\)"),
+            ({"rule": lambda _V1, _V2, p: np.ones(p) / p}, "register_rule"),
+            ({"selector": lambda _residual, m, _rng: np.arange(m)}, "register_selector"),
+            ({"sampling": lambda _gram, m, _rng: np.arange(m)}, "one of NysBoost's samplings"),
+            ({"settings": nb.Settings(callback=print)}, "in settings"),
+        ],
+    )
+    def test_a_function_that_is_no_kernel_has_a_cure_of_its_own(self, own, cure, path):
+        model = nb.BoostedNystroem(kernel=nb.Gaussian(sigma=1.0), **own)
+        with pytest.raises(TypeError, match=cure) as refused:
+            nb.save(model, path)
+        assert "kernel" not in str(refused.value)
+        assert "joblib" in str(refused.value)
+
+    @pytest.mark.parametrize(
         "thing", [object(), {1: object()}, nb.Gaussian, np.array([None]), 1 + 2j]
     )
     def test_other_things_are_named(self, thing, path):

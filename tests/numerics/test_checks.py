@@ -5,6 +5,8 @@ import platform
 import re
 import subprocess
 import sys
+from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from nysboost.numerics.checks import (
     require_count,
     require_number,
     require_positive,
+    to_numbers,
 )
 from nysboost.numerics.messages import format_bytes, unknown
 
@@ -180,3 +183,10 @@ def test_pages_that_were_freed_are_not_fetched_from_the_system_again():
         for how in ("keep", "give back")
     }
     assert fetched["keep"] < 0.1 * fetched["give back"]
+
+
+@pytest.mark.parametrize("cell", [date(2020, 1, 1), Path("data"), "red"])
+def test_tables_of_other_objects_are_refused_with_what_to_do(cell):
+    table = np.full((2, 1), cell, dtype=object)
+    with pytest.raises((TypeError, ValueError), match=r"X has dtype object.* pass a data frame"):
+        to_numbers(table, "X")

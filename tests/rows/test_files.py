@@ -123,3 +123,14 @@ def test_an_npz_file_says_which_version_made_it_and_holds_the_arrays_alone(compr
         assert archive.testzip() is None
         assert archive.comment.decode() == f"NysBoost {nb.__version__}"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_path_with_a_null_character_is_refused_in_a_sentence():
+    model = nb.Nystroem(n_components=3, random_state=0).fit(np.eye(9))
+    for write in (
+        lambda: nb.save(model, "a\0b"),
+        lambda: nb.to_onnx(model, "a\0b"),
+        lambda: model.transform(np.eye(9), out="a\0b.npy"),
+    ):
+        with pytest.raises(ValueError, match=r"'a.*b.*' has a null character"):
+            write()

@@ -250,8 +250,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         if abs(scaled).max() > 1 / SMALLEST:
             largest = float(abs(Y).max())
             raise ValueError(
-                f"y has values up to {largest:.3g}. These are too far from the values of the first "
-                "rows: fit all rows at once."
+                f"y has values up to {largest:.3g}. These are too far from the values that the "
+                "model was fitted to: check their unit, or fit one model to all rows."
             )
 
         weights = self._added_weight(table.weights, len(Y))

@@ -307,14 +307,25 @@ class ModelEncoder:
         return name
 
 
+CURE_OF_KERNELS = "use one of NysBoost's kernels or kernel='precomputed'"
+CURES = {
+    "callback": "leave callback out, with model.set_params(callback=None)",
+    "rule": "register the rule with nysboost.register_rule and use its letter",
+    "selector": "register the selector with nysboost.register_selector and use its name",
+    "sampling": "use one of NysBoost's samplings",
+}
+"""What to do about a function, by the parameter that holds it."""
+
+
 def _not_savable(value: object, where: str) -> NotSavableError:
     """Return the error for a value that cannot be saved."""
     if callable(value) and not isinstance(value, type):
         name = getattr(value, "__name__", type(value).__name__)
+        parameter, _, _ = where.partition(" of ")
+        cure = CURES.get(parameter, CURE_OF_KERNELS)
         return NotSavableError(
             f"The model uses your own function {name} ({where}), but a model file holds no code: "
-            "use one of NysBoost's kernels or kernel='precomputed', or define it in a module of "
-            "yours and save the model with joblib.dump."
+            f"{cure}, or define it in a module of yours and save the model with joblib.dump."
         )
 
     kind = type(value)

@@ -352,6 +352,8 @@ def _to_float64(array: Numbers, name: str) -> Floats:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         msg = f"{name} has dtype {array.dtype}, which does not convert to numbers: {error}."
+        if array.ndim == 2:
+            msg += " Convert it, or pass a data frame, which may have dates and text."
         if isinstance(error, TypeError):
             raise TypeError(msg) from error
         raise ValueError(msg) from error

@@ -179,6 +179,11 @@ def name_copies(text: str) -> str:
 
 def real_place(path: Path) -> Path:
     """Return the real path of a file, with symbolic links resolved."""
+    if "\0" in str(path):
+        raise ValueError(
+            f"The path {str(path)!r} has a null character, which no file name may have: remove it."
+        )
+
     if not path.is_symlink():
         return path
     place = Path(os.path.realpath(path))
