@@ -2,6 +2,7 @@
 
 import warnings
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,3 +113,11 @@ def test_a_date_beside_other_columns_of_a_kernel_is_a_warning(door):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KERNEL_DOORS[door](table.assign(day=(days - days[0]).days.astype(float)))
+
+
+def test_samples_of_dask_with_sparse_blocks_are_those_in_memory():
+    how = {"n_components": 20, "n_permutations": 19, "random_state": 0}
+    blocks = da.from_array(X, chunks=(20, X.shape[1])).map_blocks(sparse.csr_array)
+    assert nb.mmd_test(blocks, Y, KERNEL, **how) == nb.mmd_test(
+        sparse.csr_array(X), Y, KERNEL, **how
+    )

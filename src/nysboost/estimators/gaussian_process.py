@@ -41,6 +41,10 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
     features lack, k(x, x) − ‖φ(x)‖², is added to φᵀA⁻¹φ. With every row as a landmark
     this is exact Gaussian process classification. Several classes are one against the rest.
 
+    A precomputed matrix does not contain k(x, x) of new rows, so nothing is added for it: where
+    the features lack variance, probabilities of new rows are too close to 0 or 1, also with every
+    row as a landmark. Pass the kernel as a function instead.
+
     .. versionadded:: 0.2
 
     Parameters

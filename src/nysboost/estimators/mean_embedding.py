@@ -237,8 +237,9 @@ def _stack(X: TableLike, Y: TableLike) -> tuple[NumericTable, int]:
     elif is_frame(Y):
         Y = _encode(Y)
 
-    x: NumericTable = check_array(to_table(X), **CHECKS)
-    y: NumericTable = check_array(to_table(Y, name="Y"), **CHECKS)
+    # both in memory, as NumPy arrays or CSR matrices
+    x: NumericTable = check_array(to_table(gather(X)), **CHECKS)
+    y: NumericTable = check_array(to_table(gather(Y), name="Y"), **CHECKS)
     refuse_non_finite(x, 0)
     refuse_non_finite(y, 0, "Y")
     if x.shape[1] != y.shape[1]:
