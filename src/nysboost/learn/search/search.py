@@ -17,7 +17,7 @@ from nysboost.learn.search.leaves import rows_per_leaf
 from nysboost.learn.search.loss import TrainingRows
 from nysboost.learn.search.model import Member, mixture_weights
 from nysboost.learn.search.regimes import Groups
-from nysboost.learn.search.trial import CandidateTrial, Prepared
+from nysboost.learn.search.trial import SMALLEST, CandidateTrial, Prepared
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.numerics.checks import Budget, keep_freed_memory
 from nysboost.numerics.messages import format_bytes
@@ -295,7 +295,8 @@ class Search:
         n_candidates = sum(len(group) for group in groups)
 
         # the long descent, or the other folds and all rows
-        after = tuning.STEPS / tuning.FIRST_STEPS
+        _, most = tuning.STEPS
+        after = most / tuning.FIRST_STEPS
         if self.data.uses_folds:
             after = len(self.data.folds)
         of_group = after + 1
@@ -334,6 +335,7 @@ class Search:
 
     def go_on(self, pilots: Sequence[Pilot]) -> list[CandidateTrial]:
         """Continue the pilots as trials while there is time, and at least the first one."""
+        steps = self._long_steps(pilots[0])
         trials: list[CandidateTrial] = []
         for pilot in pilots:
             if trials and not self.work.has_time(tuning.TIME_FOR_TRIALS):
@@ -341,9 +343,23 @@ class Search:
             prepared = pilot.prepared
             c = self.sizes.landmarks(prepared.candidate, self.sizes.n_in_folds)
             first = pilot.trial.folds[0].solution
-            trial = CandidateTrial.after(first, prepared, c, self.work)
+            trial = CandidateTrial.after(first, prepared, c, steps, self.work)
             trials.append(trial)
         return trials
+
+    def _long_steps(self, best: Pilot) -> int:
+        """Return the number of steps of a long descent: the less noise y has, the more steps pay.
+
+        A model knows b bits of y if its error is 2⁻ᵇ times the standard deviation of y.
+        """
+        data = self.data
+        mean = np.average(data.truth, axis=0, weights=data.held_mass)
+        deviation = data.error(mean)
+        bits = np.log2((deviation + SMALLEST) / (best.error + SMALLEST))
+
+        least, most = tuning.STEPS
+        steps = np.clip(tuning.STEPS_OF_BIT * bits, least, most)
+        return round(float(steps))
 
     def score_leaves(self, trials: Sequence[CandidateTrial]) -> list[CandidateTrial]:
         """Score leaves of the trained candidates, as far as memory holds their mapped rows."""

@@ -153,18 +153,20 @@ class CandidateTrial:
         first: Solution,
         prepared: Prepared,
         c: int,
+        steps: int,
         work: Progress,
     ) -> CandidateTrial:
         """Fit a candidate from the solution of first steps, fitted without the first held-out part.
 
-        With a single held-out part, the solution is continued with c landmarks and more rows. With
-        folds, it is the solution of the first fold, and the other folds start from the beginning.
+        With a single held-out part, the solution is continued for `steps` steps with c landmarks
+        and more rows. With folds, it is the solution of the first fold, and the other folds start
+        from the beginning.
         """
         first_split, *other_splits = prepared.data.splits
 
         # one held-out part: the long descent, with more landmarks and rows
         if not prepared.data.uses_folds and prepared.candidate.trained:
-            first = prepared.grow(first, c, first_split, tuning.STEPS, work)
+            first = prepared.grow(first, c, first_split, steps, work)
 
         # the other folds, if there are any
         others = [prepared.fit(split, c, work) for split in other_splits]
