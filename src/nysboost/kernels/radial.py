@@ -343,7 +343,11 @@ def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:
     """Return r = √(unit · squared), at most FARTHEST and in the memory of the argument, and e⁻ʳ."""
     squared *= unit
     r = apply_in_place("sqrt", squared)
-    r = apply_in_place("minimum", r, FARTHEST)
+
+    # in a cache, to look for such values is faster than to write; NaN counts as one
+    is_in_cache = isinstance(r, np.ndarray)
+    if not is_in_cache or not r.max(initial=0.0) <= FARTHEST:
+        r = apply_in_place("minimum", r, FARTHEST)
     return r, apply_in_place("exp", -r)
 
 
