@@ -62,7 +62,7 @@ class HeldOutFeatures:
 
 
 def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
-    """Return the multiple of γ with the smallest held-out error; of ties, the largest."""
+    """Return the multiple of γ with the smallest held-out error; of near ties, the largest."""
     errors = []
     for multiple in tuning.GAMMAS.tolist():
         of_folds = [fold.squared_error(multiple) for fold in folds]
@@ -70,8 +70,9 @@ def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
 
     # an error that is not a number is never the smallest
     known = np.nan_to_num(errors, nan=np.inf)
-    best = np.argmin(known)
-    return float(tuning.GAMMAS[best])
+    good = known <= (1 + tuning.NEAR_TIE) * known.min()
+    largest = np.argmax(good)
+    return float(tuning.GAMMAS[largest])
 
 
 def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:

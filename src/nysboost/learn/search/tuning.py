@@ -52,6 +52,10 @@ GAMMAS = 10.0 ** np.arange(1.0, -3.1, -1.0)
 """γ of the weights over γ of the loss. Smaller values overfit outlying rows (keggundirected:
 .54)."""
 
+NEAR_TIE = 0.02
+"""The largest γ is chosen whose squared error is within this share of the least one, which is 1 % of
+the error. A smaller γ hardly predicts better, but leaves the range of y between distant rows."""
+
 RHOS = 10.0 ** np.arange(1.5, -1.6, -1.0)
 """ρ of the leaves over γ of the loss: elevators prefers 10, pol 1, protein .1, kin40k .01."""
 
