@@ -86,6 +86,16 @@ def test_low_rank_plus_a_multiple_of_the_identity_is_recovered_exactly(seed, shi
     np.testing.assert_allclose(found.to_dense(), G, atol=1e-9 * np.abs(G).max())
 
 
+def test_a_multiple_of_the_identity_has_no_low_rank_part_and_its_systems_are_solved():
+    found = nb.approximate(3 * np.eye(40), "spectral-shift", "precomputed", n_components=5)
+    assert (found.rank, found.shift) == (0, 3.0)
+    assert found.is_psd
+    eigenvalues, vectors = found.eigh()
+    assert eigenvalues.shape == (0,)
+    assert vectors.shape == (40, 0)
+    np.testing.assert_allclose(found.solve(np.ones(40), 1.0), 1 / 4)
+
+
 @pytest.mark.parametrize("case", market.FLOAT64)
 def test_spectral_shift_is_the_papers_formula_in_dense_form(case):
     """With the first shift known, C̄ is, and with it δ and the core."""

@@ -38,6 +38,15 @@ def test_a_low_rank_matrix_is_its_own_cur():
         assert approx.relative_error() < 1e-8
 
 
+@pytest.mark.parametrize("method", [*METHODS, "robust-cur"])
+def test_columns_that_reach_no_other_row_leave_a_system_of_the_multiple_alone(method):
+    """G is the identity but for rounding, and its approximation zero, or nearly."""
+    X = 1e4 * np.arange(60.0)[:, None]
+    approx = nb.approximate(X, method, nb.Gaussian(sigma=1.0), n_components=8, random_state=0)
+    expected = np.linalg.solve(approx.to_dense() + 5 * np.eye(60), np.ones(60))
+    np.testing.assert_allclose(approx.solve(np.ones(60), 5.0), expected)
+
+
 def corrupted(n, rank, share, seed):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(n, rank))

@@ -225,7 +225,7 @@ class LowRankMatrix(LinearOperator):
     def _require_definite(self, alpha: float) -> None:
         """Raise unless K̂ + alpha·I is positive definite."""
         eigenvalues, _ = self._spectrum
-        lowest = min(0.0, float(eigenvalues.min()))
+        lowest = float(eigenvalues.min(initial=0.0))
         needed = -lowest * (1 + DEFINITE)
 
         ridge = float(alpha) + self.shift

@@ -58,7 +58,7 @@ class InSample(Approximation):
         eigenvalues, _ = self._spectrum
         n = self.shape[0]
         rounding = self.gram.eps * n * max_abs(eigenvalues)
-        smallest = eigenvalues.min() + self.shift
+        smallest = eigenvalues.min(initial=0.0) + self.shift
         return bool(smallest >= -rounding)
 
     @property

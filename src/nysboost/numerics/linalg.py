@@ -94,6 +94,8 @@ def triangular_factor(*blocks: Array) -> Floats:
 
     # LAPACK's own, because NumPy's is slow for few columns
     n, k = tall.shape
+    if k == 0:  # LAPACK refuses it
+        return np.zeros((0, 0))
     size, _ = lapack.dgeqrf_lwork(n, k)
     factored, *_ = lapack.dgeqrf(tall, lwork=int(size), overwrite_a=True)
     return np.triu(factored[:k])
@@ -233,6 +235,10 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
 
     The triangular factor of Z = Q R has shape (K, K), the diagonal of S, `weights`, (K,).
     """
+    # a factor without columns has no eigenvalues
+    if len(weights) == 0:
+        return np.zeros(0), np.zeros((0, 0))
+
     # R = U diag(s) Vᵀ, without what is rounding
     _, s, V_transposed = np.linalg.svd(factor, full_matrices=False)
     rounding = len(weights) * eps * s[0]
