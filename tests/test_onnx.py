@@ -67,7 +67,8 @@ def assert_same(found, expected):
 KERNELS = [
     "rbf", "laplacian", "poly", "linear", nb.Matern(nu=0.5, sigma=2.0), nb.Matern(nu=1.5),
     nb.Matern(nu=2.5, metric=nb.Metric([1.0, 2.0, 0.5])),
-    nb.Gaussian(metric=nb.Metric(np.ones((3, 2)))),
+    nb.Gaussian(metric=nb.Metric(np.ones((3, 2)))), nb.Laplacian(metric=nb.Metric(0.5)),
+    nb.Polynomial(degree=2, gamma=1, coef0=1),
 ]  # fmt: skip
 TRANSFORMERS = [
     nb.KernelPCA(2, n_landmarks=20, random_state=0),

@@ -214,7 +214,7 @@ class MappedPoints:
                 return self._products()
             case Polynomial():
                 gamma = float(kernel.gamma or 1.0)
-                bases = self._products() * gamma + kernel.coef0
+                bases = self._products() * gamma + float(kernel.coef0)
                 powers: Tensor = bases ** float(kernel.degree)
                 return powers
             case Laplacian():
@@ -314,10 +314,10 @@ def _map_points(features: FeatureMap, X: Tensor) -> MappedPoints:
 
 
 def _map_rows(metric: Metric, X: Tensor) -> Tensor:
-    """Return rows mapped by a metric: warped, then multiplied by its matrix."""
+    """Return rows mapped by a metric: warped, then multiplied by its scales or matrix."""
     if metric.warp is not None:
         X = _warp(X, metric.warp)
-    if metric.map.ndim == 1:
+    if metric.map.ndim < 2:
         return X * metric.map
     mapped: Tensor = X @ metric.map
     return mapped
