@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix
+from sklearn.impute import SimpleImputer
 
 from nysboost.numerics.checks import (
     Budget,
@@ -46,6 +47,28 @@ def test_the_first_value_that_is_not_finite_is_named_by_row_and_column(make, bad
     with pytest.raises(ValueError, match=f"X contains {what}, first at row 103, column 1"):
         refuse_non_finite(make(X), 100)
     refuse_non_finite(make(np.eye(5)), 100)
+
+
+def test_what_an_error_advises_for_values_of_x_makes_them_fit():
+    X = np.eye(5)
+    beyond = X / 0.1
+    beyond[3, 1] = np.inf
+    gaps = np.where(X == 0, np.nan, X)
+    masked = np.ma.masked_array(X, X == 0)
+
+    with pytest.raises(ValueError, match="clip them first") as found:
+        refuse_non_finite(beyond, 0)
+    assert "Imputer" not in str(found.value)
+    refuse_non_finite(np.clip(beyond, 0, 10), 0)
+
+    with pytest.raises(ValueError, match="SimpleImputer"):
+        refuse_non_finite(gaps, 0)
+    refuse_non_finite(SimpleImputer().fit_transform(gaps), 0)
+
+    with pytest.raises(ValueError, match=r"numpy\.ma\.filled\(X, numpy\.nan\) and .*SimpleImputer"):
+        to_numbers(masked, "X")
+    filled = SimpleImputer().fit_transform(np.ma.filled(masked, np.nan))
+    np.testing.assert_array_equal(to_numbers(filled, "X"), 1.0)
 
 
 @st.composite

@@ -181,9 +181,14 @@ def keep_freed_memory() -> None:
 
 # Tables
 
-FILL = "Remove such rows or fill them in first, for example with sklearn.impute.SimpleImputer."
+CURES = {
+    "NaN": "Remove such rows or fill them in first, for example with sklearn.impute.SimpleImputer.",
+    "infinity": "Remove such rows or clip them first, for example with numpy.clip.",
+}
+"""What to do about NaN and infinity in X."""
+
 LEAVE_OUT = "Leave such rows out."
-"""What to do about NaN and infinity in X, and in what belongs to its rows."""
+"""What to do about both in what belongs to its rows."""
 
 
 class NotFiniteError(ValueError):
@@ -203,11 +208,11 @@ class NumberTable(Protocol):
 
 
 def refuse_non_finite(
-    values: Array, start: int, name: str = "X", advice: str = FILL, *, gaps: bool = False
+    values: Array, start: int, name: str = "X", advice: str = "", *, gaps: bool = False
 ) -> None:
     """Raise if a table or column has an infinity, or without `gaps` a NaN, and say where.
 
-    `start` is its first row.
+    `start` is its first row. `advice` says what to do, instead of `CURES`.
     """
     if all_finite(entries(values)):
         return
@@ -225,6 +230,7 @@ def refuse_non_finite(
     what = "infinity"
     if np.isnan(numbers[tuple(first)]):
         what = "NaN"
+    cure = advice or CURES[what]
 
     # its row, and its column in a table
     place = first
@@ -234,7 +240,7 @@ def refuse_non_finite(
     where = f"row {start + place[0]}"
     if len(place) > 1:
         where += f", column {place[1]}"
-    raise NotFiniteError(f"{name} contains {what}, first at {where}. {advice}")
+    raise NotFiniteError(f"{name} contains {what}, first at {where}. {cure}")
 
 
 def refuse_wrong_shape(X: NumberTable, name: str) -> None:
@@ -304,7 +310,7 @@ def to_numbers(X: Given, name: str) -> Numbers:
     if is_masked:
         raise ValueError(
             f"{name} is a masked array, and its masked values would be used: fill them in first, "
-            "for example with sklearn.impute.SimpleImputer."
+            f"for example with numpy.ma.filled({name}, numpy.nan) and sklearn.impute.SimpleImputer."
         )
     _refuse_dates(X, name)
 
