@@ -346,7 +346,7 @@ CRAFTED = {
 def learner(tmp_path_factory: Any) -> bytes:
     """Return the file of a model with leaves."""
     X = np.random.default_rng(0).normal(size=(500, 6))
-    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    y = np.sin(6 * X[:, 0]) + X[:, 1]
     settings = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}
     path = tmp_path_factory.mktemp("learner") / "model.nysboost"
     nb.save(nb.NystroemRegressor(6, local=64, **settings).fit(X, y), path)
@@ -414,6 +414,15 @@ def test_labels_that_are_dates_come_back(path):
     nb.save(model, path)
     found = nb.load(path).predict(X)
     np.testing.assert_array_equal(found, model.predict(X), strict=True)
+
+
+def test_labels_and_names_of_columns_may_be_text_of_numpy(path):
+    names = np.array(["no", "yes", "third", "fourth"])
+    frame = pd.DataFrame(X, columns=pd.Index(list(names), dtype=object))
+    labels = pd.Series([names[int(value)] for value in X[:, 0] > 0], dtype=object)
+    model = nb.NystroemClassifier(4, local=False, random_state=0).fit(frame, labels)
+    restored = round_trip(model, path)
+    np.testing.assert_array_equal(restored.predict(frame), model.predict(frame), strict=True)
 
 
 def test_a_file_whose_root_is_no_model_is_refused(learner, path):

@@ -269,8 +269,8 @@ class ModelEncoder:
             if value.dtype.kind in SAVED_KINDS:
                 name = self._add_array(np.asarray(value))
                 return {"array": name}
-            types = {type(item) for item in value.flat}
-            if value.dtype.kind == "O" and types <= {str}:
+            all_text = all(isinstance(item, str) for item in value.flat)
+            if value.dtype.kind == "O" and all_text:
                 return {"names": value.tolist()}
             return self._encode_object(value, where)
 
