@@ -16,12 +16,14 @@ from nysboost.numerics.arrays import Array, Indices, dense, dtype_name, like, ta
 
 @dataclass(frozen=True)
 class SklearnKernel(Kernel):
-    """One of scikit-learn's pairwise kernels, by name."""
+    """One of scikit-learn's pairwise kernels, by name.
+
+    "additive_chi2" is left out: its diagonal is 0 and its other values are negative.
+    """
 
     parameters: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "sigmoid": ("gamma", "coef0"),
         "chi2": ("gamma",),
-        "additive_chi2": (),
     }
 
     metric: str
