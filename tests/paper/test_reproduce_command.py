@@ -100,6 +100,18 @@ def test_a_preset_file_of_ones_own_can_be_run(command, tmp_path):
     assert "Mine" in out
 
 
+def test_a_figure_that_draws_an_unknown_method_is_a_sentence(command, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'title="Mine"\nmeasure="error"\ndata="digits"\nn_points=150\nkernel="linear"\n'
+        "n_learners=2\nn_columns=10\nrank=5\nn_candidates=20\nn_fit=5\nn_tune=5\nreplicates=2\n"
+        '[[figure]]\nlabel="Mine"\ndraws=["URB-men", "UUB-mean"]\n'
+    )
+    status, _, err = command("reproduce", tmp_path / "mine.toml", "--out", tmp_path / "out")
+    assert status == 2
+    assert "[[figure]] of mine: There is no method of the paper 'URB-men'" in err
+    assert "'URB-mean'" in err
+
+
 def test_a_preset_file_that_is_no_text_is_a_sentence(command, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xcb\xff")
@@ -109,12 +121,20 @@ def test_a_preset_file_that_is_no_text_is_a_sentence(command, tmp_path):
 
 
 @pytest.mark.parametrize("more", [[], ["--force"]])
-def test_a_file_of_ones_own_is_not_called_a_report(more, command, tmp_path):
-    (tmp_path / "report.html").write_text("my notes")
-    status, _, err = command("reproduce", "simulation", "--out", tmp_path, *more)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "report.html", "report.md", "ledger.csv", "run.json", "simulation/simulation.csv",
+        "figures/figure-1-columns-columns.png",
+    ],
+)  # fmt: skip
+def test_a_file_of_ones_own_is_not_called_a_report(name, more, command, tmp_path):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("my notes")
+    status, _, err = command("reproduce", "simulation", *QUICK, "--out", tmp_path, *more)
     assert status == 6
-    assert "report.html is not part of a report" in err
-    assert (tmp_path / "report.html").read_text() == "my notes"
+    assert f"{name} is not part of a report" in err
+    assert (tmp_path / name).read_text() == "my notes"
 
 
 def test_a_superscript_digit_is_no_number_of_replicates(command, tmp_path):

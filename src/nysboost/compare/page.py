@@ -239,6 +239,8 @@ def chart_error_against_time(outcomes: Sequence[Outcome], seconds: str, error: s
 
 
 MARKS = {
+    ".md": rb"(?m)^Made with NysBoost \d",
+    ".json": rb'\A\{"max_learners": .*"presets": ',
     ".html": rb'<meta name="generator" content="NysBoost \d',
     ".csv": rb"(?s)\A[^\n]*,software\n.*,NysBoost \d[^\n,]*\n\Z",
     ".png": rb"Software\0NysBoost \d",

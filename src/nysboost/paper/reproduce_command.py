@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nysboost.compare.methods import split_names
 from nysboost.compare.page import (
+    MARKS,
     REPORT,
     make_writable,
     refuse_missing_packages,
@@ -30,6 +31,9 @@ from nysboost.rows.files import atomic_file
 from nysboost.settings import Shape
 from nysboost.user_error import UserError
 
+PLAIN_REPORT = "report.md"
+LEDGER = "ledger.csv"
+FIGURES = "figures"
 RUN_FILE = "run.json"
 """A file that describes the run of a folder, so that no run replaces the report of another."""
 
@@ -40,7 +44,7 @@ def run(options: Namespace) -> dict[str, object]:
     chosen = choose_presets(options)
     if not options.records_only:
         refuse_missing_packages()
-    make_writable(options.out, [REPORT])
+    make_writable(options.out, _list_files(chosen, options.out))
     _refuse_other_report(options)
 
     # download or report missing data before hours of work, not in between
@@ -71,6 +75,16 @@ def run(options: Namespace) -> dict[str, object]:
         outcome = f"All records are in {options.out}."
         return _without_report(outcome, "To write a report of them, use --report-only.")
     return _write_report(results, sources, options)
+
+
+def _list_files(chosen: Sequence[Preset], out: Path) -> list[str]:
+    """Return the names of the files that a run writes, but of the pictures only those there."""
+    names = [REPORT, PLAIN_REPORT, LEDGER, RUN_FILE]
+    names += [f"{preset.name}/{preset.name}.csv" for preset in chosen]
+    for picture in sorted((out / FIGURES).glob("figure-*")):
+        if picture.suffix in MARKS:
+            names.append(str(picture.relative_to(out)))
+    return names
 
 
 def _without_report(outcome: str, advice: str) -> dict[str, object]:
@@ -111,20 +125,20 @@ def _write_report(
     out: Path = options.out
     for name, result in results.items():
         write_csv(out / name / f"{name}.csv", result.records())
-    figures.write_all(results, out / "figures")
+    figures.write_all(results, out / FIGURES)
 
     # verdicts
     decisions = ledger.decide_all(results)
     records = [decision.record() for decision in decisions]
     if records:
-        write_csv(out / "ledger.csv", records)
+        write_csv(out / LEDGER, records)
 
     # the report as a web page and as Markdown
     about = report.About(options.again, sources)
     page = report.make_page(results, decisions, about)
     plain_page = report.make_page(results, decisions, about, panels=False)
     write(page, out / REPORT)
-    write(plain_page, out / "report.md")
+    write(plain_page, out / PLAIN_REPORT)
 
     # what was run: the same run may replace its report later
     with atomic_file(out / RUN_FILE, "The description of the run") as file:
@@ -251,6 +265,11 @@ def _choose_shapes(asked: str, of_preset: tuple[Shape, ...]) -> tuple[Shape, ...
 
 def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
     """Return the methods to run, with the baseline; "stated" are those that the paper mentions."""
+    for name in preset.drawn:
+        if name not in METHODS:
+            message = unknown("method of the paper", name, METHODS)
+            raise UserError(f"[[figure]] of {preset.name}: {message}")
+
     if variants == "all":
         asked = set(METHODS)
     elif variants == "stated":
