@@ -432,6 +432,19 @@ def test_tables_beside_parquet_files_are_said_to_be_unread(tmp_path):
     assert file.notes == [f"Only the Parquet files of {tmp_path} are read, not t.csv."]
 
 
+def test_tables_in_folders_of_a_folder_are_said_to_be_unread(tmp_path):
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "b.csv").write_text("a\n5\n")
+    with pytest.raises(TableError, match="all Parquet files are read, or else the files"):
+        open_table(tmp_path)
+    (tmp_path / "a.csv").write_text("a\n3\n4\n")
+    file = open_table(tmp_path)
+    assert read_whole(file).to_pydict() == {"a": [3, 4]}
+    unread = tmp_path.joinpath("inside", "b.csv").relative_to(tmp_path)
+    note = f"Tables in folders inside {tmp_path} are not read, such as {unread}"
+    assert file.notes[-1].startswith(note)
+
+
 @pytest.mark.parametrize("what", PARTS)
 def test_parts_of_one_table_may_differ(what, tmp_path):
     *parts, expected = PARTS[what]

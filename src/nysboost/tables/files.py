@@ -296,9 +296,9 @@ def _open_folder(
     categories: Sequence[str],
 ) -> ColumnFile:
     """Open the files of a folder, in the order of their names, as one table."""
-    # other files are notes and logs
-    tables = [part for part in sorted(path.iterdir()) if part.suffix.lower() in IN_FOLDERS]
-    inside = islice(path.rglob("*"), MOST_FILES)
+    # other files are notes and logs, or those of programs
+    tables = [part for part in sorted(path.iterdir()) if _is_table(part, path)]
+    inside = list(islice(path.rglob("*"), MOST_FILES))
     if any(part.suffix == ".parquet" for part in inside):
         file = _open_dataset(path, "Parquet")
         _name_categories(file, categories)
@@ -308,17 +308,18 @@ def _open_folder(
             file.notes.append(said)
         return file
 
-    # names that begin with . or _ are those of programs
-    paths = [part for part in tables if not _is_of_program(part.relative_to(path))]
-    if not paths:
-        raise NoTableError(f"The folder {path} holds no tables: {FORMS} are read.")
-    files = _open_parts(paths, writing or TextFormat(), schema, categories)
+    if not tables:
+        raise NoTableError(
+            f"The folder {path} holds no tables: of a folder all Parquet files are read, or else "
+            f"the files {', '.join(IN_FOLDERS)} directly in it. Give any other file by its name."
+        )
+    files = _open_parts(tables, writing or TextFormat(), schema, categories)
 
     # a decimal comma in one of them is one in all
     decimals = {file.writing.decimal for file in files if isinstance(file, CsvFile)}
     if len(decimals) > 1:
         with_comma = replace(writing or TextFormat(), decimal=",")
-        files = _open_parts(paths, with_comma, schema, categories)
+        files = _open_parts(tables, with_comma, schema, categories)
 
     # check that they make one table
     _refuse_different_columns(files)
@@ -326,6 +327,14 @@ def _open_folder(
     if schema is None:
         _keep_text(files)
     notes = list(chain.from_iterable(file.notes for file in files))
+
+    # only Parquet files are read from folders inside
+    deeper = [part for part in inside if part.parent != path and _is_table(part, path)]
+    if deeper:
+        notes.append(
+            f"Tables in folders inside {path} are not read, such as {deeper[0].relative_to(path)}: "
+            "move them up to be read."
+        )
     return ColumnFile(path, files, without_index(files[0]), notes)
 
 
@@ -482,5 +491,12 @@ def _columns_of_folders(path: Path, sources: Sequence[str]) -> pa.Schema:
     return factory.inspect_schemas()[-1]
 
 
+def _is_table(path: Path, folder: Path) -> bool:
+    """Return whether a file below a folder is a table, and not one of a program."""
+    is_readable = path.suffix.lower() in IN_FOLDERS
+    return is_readable and not _is_of_program(path.relative_to(folder))
+
+
 def _is_of_program(path: Path) -> bool:
+    """Return whether a file or one of its folders has a name as programs give it."""
     return any(part[0] in "._" for part in path.parts)
