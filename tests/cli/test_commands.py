@@ -100,6 +100,24 @@ def test_options_are_spelled_as_they_were_given():
     ]  # fmt: skip
 
 
+def test_values_that_begin_with_a_dash_are_spelled_as_they_can_be_read():
+    words = ["fit", "d.csv", "--out", "m", "--target=-log10p", "--drop-column=-b"]
+    options = make_parser().parse_args(words)
+    spelled = spell(options, "data --out --target --drop-column")
+    again = make_parser().parse_args(["fit", *spelled])
+    assert (again.target, again.drop_column) == ("-log10p", ["-b"])
+
+
+@pytest.mark.parametrize("name", ["fit", "learn", "compare"])
+def test_a_seed_that_is_too_large_is_a_wrong_call(name, command, tmp_path):
+    words = [name, "d.csv", "--target", "y", "--out", tmp_path, "--seed", 2**32]
+    if name == "compare":
+        words[2:4] = []
+    status, _, err = command(*words)
+    assert status == 2
+    assert "a whole number of at most 4294967295 is needed, not '4294967296'" in err
+
+
 def test_list_shows_methods_kernels_presets_and_where_data_were_found(
     command, tmp_path, monkeypatch
 ):

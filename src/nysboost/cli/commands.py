@@ -29,15 +29,20 @@ class Spec(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Count:
-    """Read a whole number of at least `least`."""
+    """Read a whole number of at least `least` and at most `most`."""
 
     least: int
+    most: float = float("inf")
 
     def __call__(self, text: str) -> int:
         """Return the number that a text is."""
         if not text.isdecimal() or int(text) < self.least:
             raise ArgumentTypeError(
                 f"a whole number of at least {self.least} is needed, not {text!r}"
+            )
+        if int(text) > self.most:
+            raise ArgumentTypeError(
+                f"a whole number of at most {self.most:.0f} is needed, not {text!r}"
             )
         return int(text)
 
@@ -94,6 +99,9 @@ def _count(least: int, default: int | None = None, metavar: str = "N") -> Spec:
 def _choice(*choices: str) -> Spec:
     return {"choices": choices, "default": choices[0]}
 
+
+LARGEST_SEED = 2**32 - 1
+"""The largest seed that scikit-learn takes."""
 
 FLAG: Spec = {"action": "store_true"}
 AGAIN: Spec = {"action": "append", "default": [], "metavar": "COLUMN"}
@@ -166,7 +174,8 @@ OPTIONS: dict[str, Spec] = {
     },
     "--standardise": {
         "action": BooleanOptionalAction,
-        "help": "scale columns to mean 0 and standard deviation 1; default if there are several",
+        "help": "scale columns to mean 0 and standard deviation 1; default for a table of several "
+        "columns, but not for an array",
     },
     "--cv": _choice("random", "time") | {
         "help": "hold out random rows (default), or the last rows of a table in order of time",
@@ -224,7 +233,10 @@ OPTIONS: dict[str, Spec] = {
         "default": "1GiB", "metavar": "SIZE", "help": "working memory, such as 500MB; default 1GiB",
     },
     "--scheduler": {"metavar": "ADDRESS", "help": "a Dask scheduler, such as tcp://10.0.0.1:8786"},
-    "--seed": _count(0, 0, "SEED") | {"help": "seed of all random numbers; default 0"},
+    "--seed": {
+        "type": Count(0, LARGEST_SEED), "default": 0, "metavar": "SEED",
+        "help": "seed of all random numbers; default 0",
+    },
     "--force": FLAG | {"help": "replace the output if it exists"},
     "--json": FLAG | {"help": "print one JSON object on standard output, and nothing else"},
 }  # fmt: skip
@@ -356,15 +368,25 @@ def spell(options: Namespace, names: str) -> list[str]:
             words.append(f"--no-{name[2:]}")
             continue
 
-        # an option that may be given again has a list; a positional one has no name before it
+        # an option that may be given again has a list
         values = [value]
         if isinstance(value, list):
             values = value
         for one in values:
-            if name.startswith("-"):
-                words.append(name)
-            words.append(str(one))
+            words += _spell_value(name, str(one))
     return words
+
+
+def _spell_value(name: str, value: str) -> list[str]:
+    """Return a value as the parser takes it, after the name of its option if it has one."""
+    is_positional = not name.startswith("-")
+    if is_positional:
+        return [value]
+
+    # a value that begins with a dash would be taken for an option
+    if value.startswith("-"):
+        return [f"{name}={value}"]
+    return [name, value]
 
 
 class Parser(ArgumentParser):
