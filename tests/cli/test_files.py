@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import zarr
 from scipy.sparse import csr_matrix, save_npz
 
 import nysboost as nb
@@ -538,7 +539,7 @@ def test_names_that_are_no_utf_8_are_written(command, folder):
         ("predict price.nysboost table.csv --out - --id ", "There is no column ''"),
         ("fit table.csv --out m --task regression", "--task cannot be given without --target"),
         ("fit table.csv --out m --drop-missing-target", "--drop-missing-target cannot be given"),
-        ("fit rows.csv --out m --target a --task classification", "--category a says so"),
+        ("fit rows.csv --out m --target a --task classification", "--category=a says so"),
         ("fit table.csv --out m --target a --separator §", "one ASCII character"),
         ("compare rows.csv --methods ,", "names no method"),
         ("compare rows.csv --components 5", "raise --components or lower --learners"),
@@ -649,6 +650,88 @@ def test_the_target_of_an_array_is_read_whatever_its_type(dtype, form, command, 
     _, out, _ = command("predict", "m", "new.npy", "--out", "-")
     predicted = np.loadtxt(out.splitlines()[1:])
     np.testing.assert_allclose(predicted, table[:, 2].astype(float), atol=1)
+
+
+def test_a_zarr_array_without_a_name_is_a_table_with_its_target_in_a_column(command, folder):
+    table = np.column_stack([X, X[:, 0] * X[:, 1]])
+    zarr.save("table.zarr", table)
+    fit = ["fit", "table.zarr", "--target", "3", *SMALL, "--no-local", "--out", "m"]
+    assert command(*fit)[0] == 0
+    assert nb.load("m").n_features_in_ == 3
+    status, _, err = command(*fit, "--force", "--dataset", "X")
+    assert status == 3
+    assert "holds one array, which has no name: leave --dataset X out" in err
+
+
+@pytest.mark.parametrize("dtype", ["S9", object])
+def test_labels_of_hdf5_are_text(dtype, command, folder):
+    with h5py.File("t.h5", "w") as file:
+        file["X"] = X
+        file["town"] = TOWN.astype(dtype)
+    fit = ("fit", "t.h5", "--target", "town", *SMALL, "--no-local", "--out", "m")
+    assert command(*fit)[0] == 0
+    assert nb.load("m").classes_.tolist() == ["north", "south"]
+
+
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        (TOWN.astype(object), "has an array of Python objects, which is not read"),
+        (np.arange(120).astype("M8[D]"), "has dtype datetime64[D]: a target needs numbers"),
+    ],
+)
+def test_a_target_beside_an_array_that_cannot_be_used_is_a_sentence(y, says, command, folder):
+    np.savez("t.npz", X=X, y=y)
+    status, _, err = command("fit", "t.npz", "--target", "y", "--out", "m")
+    assert status == 4
+    assert says in err
+
+
+def test_a_target_of_one_column_is_taken_without_a_word(command, folder):
+    np.savez("t.npz", X=X, y=X[:, :1])
+    fit = ("fit", "t.npz", "--target", "y", *SMALL, "--no-local", "--out", "m")
+    status, _, err = command(*fit)
+    assert (status, err) == (0, "")
+    assert nb.load("m").predict(X).shape == (120,)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "xlsx", "feather"])
+def test_labels_that_are_text_keep_their_leading_zeros(suffix, command, folder):
+    labels = np.array(["1", "01", "001"])[np.arange(120) % 3]
+    frame = FRAME.assign(code=labels)
+    writers = {
+        "parquet": frame.to_parquet,
+        "jsonl": lambda path: frame.to_json(path, orient="records", lines=True),
+        "xlsx": lambda path: frame.to_excel(path, index=False),
+        "feather": frame.to_feather,
+    }
+    table = f"codes.{suffix}"
+    writers[suffix](table)
+    fit = ("fit", table, "--target", "code", *SMALL, "--no-local", "--no-test", "--out", "m")
+    assert command(*fit)[0] == 0
+    assert nb.load("m").classes_.tolist() == ["001", "01", "1"]
+
+
+def test_a_model_reads_the_decimal_mark_of_its_fit_again(command, folder):
+    """A column of text with commas says nothing about the numbers."""
+    kilograms = np.random.default_rng(0).integers(1000, 20_000, size=100) / 1000
+    rows = [f'{kg:.3f},"{i % 2 + 38},5",{2 * kg:.3f}' for i, kg in enumerate(kilograms)]
+    (folder / "kg.csv").write_text("kg,note,y\n" + "\n".join(rows) + "\n")
+    fit = ("fit", "kg.csv", "--target", "y", "--decimal", ".", "--category", "note")
+    assert command(*fit, "--linear", "--no-test", "--out", "m")[0] == 0
+    _, out, _ = command("predict", "m", "kg.csv", "--out", "-")
+    np.testing.assert_allclose(np.loadtxt(out.splitlines()[1:]), 2 * kilograms, atol=0.1)
+
+
+def test_dates_that_come_again_are_not_called_sorted(command, folder):
+    rng = np.random.default_rng(0)
+    months = np.array(["2026-01-01", "2026-02-01", "2026-03-01"])
+    mixed = np.concatenate([months, rng.choice(months, 117)])
+    fit = ("fit", "months.csv", "--target", "a", "--linear", "--no-test", "--out", "m", "--force")
+    FRAME.assign(month=mixed).to_csv("months.csv", index=False)
+    assert "sorted" not in command(*fit)[1]
+    FRAME.assign(month=np.sort(mixed)).to_csv("months.csv", index=False)
+    assert "The rows are sorted by 'month'" in command(*fit)[1]
 
 
 @pytest.mark.parametrize("name", ["n" * 230 + ".csv", "ü" * 115 + ".npy"])

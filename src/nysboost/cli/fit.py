@@ -446,7 +446,7 @@ def _refuse_fractions(y: Targets, target: str) -> None:
     if at is not None:
         raise UserError(
             f"The target {target!r} holds numbers such as {y[at]:g}: they can be regressed. If "
-            f"they are labels, --category {shlex.quote(target)} says so."
+            f"they are labels, --category={shlex.quote(target)} says so."
         )
 
 

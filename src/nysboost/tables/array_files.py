@@ -36,6 +36,9 @@ VALUE_BYTES = 16
 LABEL = "label"
 """The name of the labels of a LIBSVM file."""
 
+TARGET_KINDS = "fiubUOT"
+"""Kinds of NumPy's dtypes that a target may have."""
+
 LIBSVM = (".libsvm", ".svm", ".svmlight")
 PARTS_OF_SPARSE = {"indices", "indptr", "data", "shape", "format"}
 """Arrays of a file that holds a sparse matrix of SciPy."""
@@ -76,19 +79,23 @@ class ArrayFile:
 
     def beside(self, name: str) -> Cells | None:
         """Return another array of the same file with the same number of rows, or None."""
-        # these formats hold a single array
+        # LIBSVM files hold a single array
         form = self.path.suffix.lower()
         if form in LIBSVM and name == LABEL:
             return self.labels
-        if form == ".npy" or form in LIBSVM:
+        if form in LIBSVM:
             return None
 
         try:
-            found = _open(form, self.path, name)
+            stored = _open(form, self.path, name)
         except NoTableError:
             return None
         with _refuse_damaged(self.path, form):
-            found = np.asarray(found)
+            found: Cells = np.asarray(stored)
+
+        # HDF5 stores text as bytes
+        if found.dtype.kind in "SO":
+            found = np.vectorize(_as_text, otypes=[object])(found)
 
         # a target has one or several values for each row
         if found.ndim not in (1, 2) or len(found) != self.n:
@@ -96,6 +103,15 @@ class ArrayFile:
                 f"The array {name!r} of {self.path} has shape {found.shape}, but a target needs "
                 f"a value for each of the {self.n} rows."
             )
+        if found.dtype.kind not in TARGET_KINDS:
+            raise TableError(
+                f"The array {name!r} of {self.path} has dtype {found.dtype}: a target needs "
+                "numbers, truth values or text."
+            )
+
+        # a single column is as good as no column
+        if found.shape == (self.n, 1):
+            return found[:, 0]
         return found
 
 
@@ -168,7 +184,19 @@ def _refuse_damaged(path: Path, form: str) -> Iterator[None]:
     except (UserError, PermissionError, MemoryError):
         raise
     except Exception as error:  # each format, and each of its codecs, has errors of its own
+        if "Object arrays" in str(error):
+            raise TableError(
+                f"{path} has an array of Python objects, which is not read: save it as numbers, or "
+                "as text with y.astype(str)."
+            ) from error
         raise NoTableError(f"{path} is not a {form} file of numbers, or is truncated.") from error
+
+
+def _as_text(label: object) -> object:
+    """Return bytes as text, and other labels unchanged."""
+    if isinstance(label, bytes):
+        return label.decode("utf-8", "backslashreplace")
+    return label
 
 
 def _open_libsvm(path: Path, allowed: int) -> tuple[StoredArray, Floats]:
@@ -192,7 +220,8 @@ def _open_libsvm(path: Path, allowed: int) -> tuple[StoredArray, Floats]:
     return X, labels
 
 
-def _open_npy(path: Path, _: str | None) -> StoredArray:
+def _open_npy(path: Path, dataset: str | None) -> StoredArray:
+    _refuse_name(dataset, path)
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
@@ -211,6 +240,7 @@ def _open_npz(path: Path, dataset: str | None) -> StoredArray:
 def _open_zarr(path: Path, dataset: str | None) -> StoredArray:
     group = import_optional("zarr").open(str(path), mode="r")
     if hasattr(group, "dtype"):
+        _refuse_name(dataset, path)
         return group
     names = [name for name, _ in group.arrays()]
     return group[_which(names, dataset, path)]
@@ -235,6 +265,14 @@ OPENERS: dict[str, Callable[[Path, str | None], StoredArray]] = {
     ".h5": _open_hdf5,
     ".hdf5": _open_hdf5,
 }
+
+
+def _refuse_name(dataset: str | None, path: Path) -> None:
+    """Raise if an array is given by a name, but is all that a file holds."""
+    if dataset is not None:
+        raise NoTableError(
+            f"{path} holds one array, which has no name: leave --dataset {dataset} out."
+        )
 
 
 def _which(found: list[str], dataset: str | None, path: Path) -> str:

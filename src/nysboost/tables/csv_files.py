@@ -368,14 +368,19 @@ def open_csv(
         separator = text_format.find_separator(text)
     beginning = _read_beginning(text, separator, skip_first=told is not None)
     units = [find_unit(column) for column in beginning.columns]
-    writing = replace(writing, separator=separator, encoding=encoding)
-    writing = text_format.find_decimal(beginning.columns, units, writing, schema)
-
-    # whether the first row has names: text, 0, 1, … or all that a model knows
     known = set()
     if schema is not None and schema.named:
         known = {column.name for column in schema.columns}
     cells = _strip_names(beginning.first, known)
+    telling = _columns_for_decimal(cells, schema)
+    writing = text_format.find_decimal(
+        [beginning.columns[j] for j in telling],
+        [units[j] for j in telling],
+        replace(writing, separator=separator, encoding=encoding),
+        schema,
+    )
+
+    # whether the first row has names: text, 0, 1, … or all that a model knows
     has_text = any(cell and _is_text(cell, writing) for cell in cells)
     has_known = bool(known) and known <= set(cells)
     named = has_text or has_known or _are_counted(cells)
@@ -427,8 +432,7 @@ def open_csv(
         unit_of = dict(zip(file.names, units, strict=True))
         file.infer(unit_of)
     elif schema.named:
-        numeric = [column for column in schema.columns if column.kind in ("number", "id")]
-        file.numbers = {column.name: column.form for column in numeric}
+        file.numbers = _numeric_columns(schema)
     else:
         file.numbers = dict.fromkeys(file.names, "")
     file.note_marks(beginning.columns)
@@ -465,6 +469,25 @@ def _strip_names(cells: Sequence[str], known: Container[str]) -> list[str]:
         else:
             names.append(cell.strip())
     return names
+
+
+def _columns_for_decimal(cells: Sequence[str], schema: Schema | None) -> list[int]:
+    """Return the columns whose cells show the decimal mark: those that a model reads as numbers.
+
+    Without a model, or without a line of names, they are all columns.
+    """
+    numeric: dict[str, str] = {}
+    if schema is not None:
+        numeric = _numeric_columns(schema)
+    names = fill_names(cells, [])
+    found = [j for j, name in enumerate(names) if name in numeric]
+    return found or list(range(len(cells)))
+
+
+def _numeric_columns(schema: Schema) -> dict[str, str]:
+    """Return the unit of each column that a model reads as numbers, or ""."""
+    numeric = [column for column in schema.columns if column.kind in ("number", "id")]
+    return {column.name: column.form for column in numeric}
 
 
 def _is_text(cell: str, writing: TextFormat) -> bool:

@@ -27,7 +27,8 @@ class ColumnSummary:
 
     `counts` has the values that are no numbers yet, with their rows. Numbers, or what else is
     `sampled`, have a `sample`, one of so many as `every` says, the one `far` from 0, the `least`
-    size but 0, and whether a number `repeats` that of the row before.
+    size but 0, and whether a number `repeats` that of the row before. Of values, `returns` is the
+    number of rows with a value that came before that of the row above.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ColumnSummary:
     every: int = 1
     sampled: str = ""
     repeats: bool = False
+    returns: int = 0
 
     @classmethod
     def at(cls, cells: RawColumn, size: int = SAMPLE_ROWS) -> ColumnSummary:
@@ -51,7 +53,9 @@ class ColumnSummary:
         if cells.values is not None:
             rows_of = cells.counts().tolist()
             counts = Counter(dict(zip(cells.values, rows_of, strict=True)))
-            return cls(cells.name, cells.kind, n_gaps, counts, np.empty(0))
+            positions = cells.data[~gaps]
+            returns = int(np.sum(positions[1:] < positions[:-1]))
+            return cls(cells.name, cells.kind, n_gaps, counts, np.empty(0), returns=returns)
 
         # numbers without gaps; a copy only if there are some
         there = cells.data
@@ -108,6 +112,7 @@ class ColumnSummary:
             every=every,
             sampled=self._sampled_with(other),
             repeats=self.repeats or other.repeats,
+            returns=self.returns + other.returns,
         )
 
     def _sampled_with(self, other: ColumnSummary) -> str:

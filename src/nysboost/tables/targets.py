@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 Labels: TypeAlias = NDArray[Any]
 """Labels or targets of any type, shape (n,)."""
+
+LEADING_ZERO = re.compile(r"\s*0\d+\s*$", re.ASCII)
+"""Text such as 007 is a code: as a number it would lose its zeros."""
 
 
 # Labels
@@ -212,9 +216,10 @@ def _read_values(cells: RawColumn, name: str, path: str) -> tuple[str, Labels]:
         gaps = gaps | np.isin(cells.data, np.flatnonzero(is_mark))
 
     # labels come back as they are written
-    has_text = any(isinstance(value, str) for value in values)
-    is_text_truth = kind == "boolean" and has_text
-    if kind in ("category", "numbers, but") or is_text_truth:
+    texts = [value for value in values if isinstance(value, str)]
+    is_text_truth = kind == "boolean" and bool(texts)
+    has_codes = any(LEADING_ZERO.match(text) for text in texts)
+    if kind in ("category", "numbers, but") or is_text_truth or has_codes:
         _refuse_missing_targets(gaps, name, path)
         written = [str(plain(value)) for value in values]
         labels = np.array(written, dtype=object)
