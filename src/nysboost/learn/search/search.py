@@ -33,12 +33,14 @@ Notes: TypeAlias = list[tuple[str, float]]
 class WeighedTrial:
     """A trial, and the shares of its predictions in the mixture.
 
-    Its member has c landmarks, and is fitted to all rows when it is first asked for.
+    Its member has c landmarks, and is fitted to all rows when it is first asked for, by so many
+    steps after folds.
     """
 
     trial: CandidateTrial
     shares: Floats
     c: int
+    steps: int
     work: Progress
 
     @property
@@ -52,7 +54,7 @@ class WeighedTrial:
 
     @cached_property
     def _member(self) -> Member:
-        return self.trial.fit_to_all(self.shares, self.c, self.work)
+        return self.trial.fit_to_all(self.shares, self.c, self.steps, self.work)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +135,13 @@ class Sizes:
             trained = min(c, max(few, enough))
         first = min(trained, few)
         return cls(c, first, trained, trained, leaf_rows)
+
+    @property
+    def last_steps(self) -> int:
+        """Steps of descents to all rows, after folds: more if landmarks alone will predict."""
+        if self.leaf_rows:
+            return tuning.FIRST_STEPS
+        return tuning.LAST_STEPS
 
     def landmarks(self, candidate: Candidate, trained: int) -> int:
         """Return the number of landmarks of a candidate: as given if they are trained."""
@@ -409,7 +418,8 @@ class Search:
         for trial in trials:
             stop = start + len(trial.predictions)
             c = self.sizes.landmarks(trial.candidate, self.sizes.n_in_all)
-            weighed.append(WeighedTrial(trial, shares[start:stop], c, self.work))
+            of_trial = shares[start:stop]
+            weighed.append(WeighedTrial(trial, of_trial, c, self.sizes.last_steps, self.work))
             start = stop
 
         # members of the mixture are fitted to all rows

@@ -265,14 +265,14 @@ class CandidateTrial:
         mean = self.mean + np.concatenate(corrections)
         return LeafScore(mean, choice.rho, most)
 
-    def fit_to_all(self, shares: Floats, c: int, work: Progress) -> Member:
+    def fit_to_all(self, shares: Floats, c: int, steps: int, work: Progress) -> Member:
         """Return the candidate's member, fitted to all rows; with zero shares, only its features.
 
         `shares` (1,) or (2,) are the mixture weights of `predictions`. A base is not fitted again:
         the candidate has learned its residuals.
         """
         data = self.data
-        solution = self._descend_with_all(c, work)
+        solution = self._descend_with_all(c, steps, work)
         features = solution.features(self.prepared.scale)
 
         # no weight: the features alone, for a logistic regression on them
@@ -294,7 +294,7 @@ class CandidateTrial:
         local_weight = float(shares[1])
         return Member(model, weight, data.codes, leaves, local_weight, base=base)
 
-    def _descend_with_all(self, c: int, work: Progress) -> Solution:
+    def _descend_with_all(self, c: int, steps: int, work: Progress) -> Solution:
         """Return the solution with all rows; after folds, the first one extended to c landmarks."""
         first = self.folds[0].solution
 
@@ -307,7 +307,7 @@ class CandidateTrial:
         all_rows = Split(every, every)
         if not self.candidate.trained:
             return self.prepared.fit(all_rows, c, work)
-        return self.prepared.grow(first, c, all_rows, tuning.FIRST_STEPS, work)
+        return self.prepared.grow(first, c, all_rows, steps, work)
 
     def _fit_leaves(self, score: LeafScore, model: LinearModel, gamma: float) -> Leaves:
         """Return leaves of all rows."""
