@@ -71,12 +71,16 @@ def test_coverage_of_normal_errors_is_what_is_claimed():
 
 
 def test_coverage_of_a_regressor_is_that_of_its_intervals_and_not_of_normal_ones():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(1500, 1))
-    y = X[:, 0] + rng.exponential(size=1500) ** 2
-    model = nb.NystroemRegressor(5, **QUICK | {"local": False}).fit(X[:1000], y[:1000])
-    shown = plots.CoverageDisplay.from_estimator(model, X[1000:], y[1000:])
-    assert np.abs(shown.covered - plots.CLAIMED).max() < 0.08
+    covered = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(size=(1500, 1))
+        y = X[:, 0] + rng.exponential(size=1500) ** 2
+        model = nb.NystroemRegressor(5, **QUICK | {"local": False}).fit(X[:1000], y[:1000])
+        shown = plots.CoverageDisplay.from_estimator(model, X[1000:], y[1000:])
+        covered.append(shown.covered)
+    assert np.abs(np.mean(covered, axis=0) - plots.CLAIMED).max() < 0.06
+
     mean, std = model.predict(X[1000:], return_std=True)
     normal = plots.CoverageDisplay.from_predictions(y[1000:], mean, std)
     assert normal.covered[4] > 0.7

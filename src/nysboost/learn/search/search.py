@@ -266,10 +266,11 @@ def _that_fit(groups: Groups, data: Data, c: int) -> Groups:
 
 
 class Pilot(NamedTuple):
-    """A candidate after first steps."""
+    """A candidate after first steps, and the number of these steps."""
 
     prepared: Prepared
     trial: CandidateTrial
+    steps: int
     error: float
 
 
@@ -322,7 +323,15 @@ class Search:
             # landmarks and metric, from few rows
             c = self.sizes.landmarks(candidate, self.sizes.n_first)
             prepared = Prepared.of(candidate, self.data)
-            trial = CandidateTrial.first_steps(prepared, sample_rows(c), c, self.work)
+            most = sample_rows(c)
+            steps = tuning.FIRST_STEPS
+            trial = CandidateTrial.first_steps(prepared, most, c, steps, self.work)
+
+            # with folds these are the only steps, and more of them pay if y has little noise
+            is_precise = self._bits(trial.error) > tuning.PRECISE
+            if self.data.uses_folds and candidate.trained and is_precise:
+                steps = tuning.PRECISE_STEPS
+                trial = CandidateTrial.first_steps(prepared, most, c, steps, self.work)
 
             # leaves of these rows
             has_leaves = self.sizes.leaf_rows > 0 and candidate.trained
@@ -331,7 +340,7 @@ class Search:
                 trial = replace(trial, leaves=leaves)
 
             error = trial.error
-            pilots.append(Pilot(prepared, trial, error))
+            pilots.append(Pilot(prepared, trial, steps, error))
 
             # reports
             name = f"{candidate.name}, first steps"
@@ -344,7 +353,7 @@ class Search:
 
     def go_on(self, pilots: Sequence[Pilot]) -> list[CandidateTrial]:
         """Continue the pilots as trials while there is time, and at least the first one."""
-        steps = self._long_steps(pilots[0])
+        long_steps = self._long_steps(pilots[0])
         trials: list[CandidateTrial] = []
         for pilot in pilots:
             if trials and not self.work.has_time(tuning.TIME_FOR_TRIALS):
@@ -352,23 +361,23 @@ class Search:
             prepared = pilot.prepared
             c = self.sizes.landmarks(prepared.candidate, self.sizes.n_in_folds)
             first = pilot.trial.folds[0].solution
+            steps = pilot.steps if self.data.uses_folds else long_steps
             trial = CandidateTrial.after(first, prepared, c, steps, self.work)
             trials.append(trial)
         return trials
 
     def _long_steps(self, best: Pilot) -> int:
-        """Return the number of steps of a long descent: the less noise y has, the more steps pay.
+        """Return the number of steps of a long descent: more of them pay if y has little noise."""
+        least, most = tuning.STEPS
+        steps = np.clip(tuning.STEPS_OF_BIT * self._bits(best.error), least, most)
+        return round(float(steps))
 
-        A model knows b bits of y if its error is 2⁻ᵇ times the standard deviation of y.
-        """
+    def _bits(self, error: float) -> float:
+        """Return b, the known bits of y: the error is 2⁻ᵇ times the standard deviation of y."""
         data = self.data
         mean = np.average(data.truth, axis=0, weights=data.held_mass)
         deviation = data.error(mean)
-        bits = np.log2((deviation + SMALLEST) / (best.error + SMALLEST))
-
-        least, most = tuning.STEPS
-        steps = np.clip(tuning.STEPS_OF_BIT * bits, least, most)
-        return round(float(steps))
+        return float(np.log2((deviation + SMALLEST) / (error + SMALLEST)))
 
     def score_leaves(self, trials: Sequence[CandidateTrial]) -> list[CandidateTrial]:
         """Score leaves of the trained candidates, as far as memory holds their mapped rows."""

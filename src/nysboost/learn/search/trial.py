@@ -94,12 +94,12 @@ class Prepared:
             return solution.features_of_scaled()
         return solution.features(self.scale)
 
-    def fit(self, split: Split, c: int, work: Progress) -> Solution:
-        """Return the solution after first steps on the training rows of a split."""
+    def fit(self, split: Split, c: int, steps: int, work: Progress) -> Solution:
+        """Return the solution after so many steps on the training rows of a split."""
         rows = self.data.sample(split.train, self.scale)
         rng = np.random.default_rng(self.data.seed)
         start = self.candidate.start(rows, c, rng)
-        return self.candidate.descend(start, rows, tuning.FIRST_STEPS, work)
+        return self.candidate.descend(start, rows, steps, work)
 
     def grow(
         self,
@@ -136,6 +136,7 @@ class CandidateTrial:
         prepared: Prepared,
         most: int,
         c: int,
+        steps: int,
         work: Progress,
     ) -> CandidateTrial:
         """Fit a candidate by a few steps, without the first held-out part.
@@ -144,7 +145,7 @@ class CandidateTrial:
         """
         data = prepared.data.first_split().pilot(most)
         few = replace(prepared, data=data)
-        solution = few.fit(data.splits[0], c, work)
+        solution = few.fit(data.splits[0], c, steps, work)
         return cls.of(few, [solution])
 
     @classmethod
@@ -159,8 +160,8 @@ class CandidateTrial:
         """Fit a candidate from the solution of first steps, fitted without the first held-out part.
 
         With a single held-out part, the solution is continued for `steps` steps with c landmarks
-        and more rows. With folds, it is the solution of the first fold, and the other folds start
-        from the beginning.
+        and more rows. With folds, it is the solution of the first fold, and the other folds take as
+        many steps from the beginning.
         """
         first_split, *other_splits = prepared.data.splits
 
@@ -169,7 +170,7 @@ class CandidateTrial:
             first = prepared.grow(first, c, first_split, steps, work)
 
         # the other folds, if there are any
-        others = [prepared.fit(split, c, work) for split in other_splits]
+        others = [prepared.fit(split, c, steps, work) for split in other_splits]
         return cls.of(prepared, [first, *others])
 
     @classmethod
@@ -306,7 +307,7 @@ class CandidateTrial:
         every = np.arange(len(self.data.order))
         all_rows = Split(every, every)
         if not self.candidate.trained:
-            return self.prepared.fit(all_rows, c, work)
+            return self.prepared.fit(all_rows, c, steps, work)
         return self.prepared.grow(first, c, all_rows, steps, work)
 
     def _fit_leaves(self, score: LeafScore, model: LinearModel, gamma: float) -> Leaves:
@@ -339,7 +340,7 @@ def _linear_model(data: Data) -> LinearPredictor:
     candidate = linear_candidate(n_train, data.rows.n_features)
     prepared = Prepared.of(candidate, data)
     assert candidate.n_landmarks is not None
-    solution = prepared.fit(data.splits[0], candidate.n_landmarks, Progress())
+    solution = prepared.fit(data.splits[0], candidate.n_landmarks, 0, Progress())
     trial = CandidateTrial.of(prepared, [solution])
     model = trial.models[0]
     return LinearPredictor(solution.features(prepared.scale), model.mean, model.w)
