@@ -251,7 +251,7 @@ class Sink:
             elif self.form == ".csv" and pa.types.is_duration(values.type):
                 contiguous[name] = _durations_as_text(values)
             elif self.form == ".csv" and pa.types.is_string_view(values.type):
-                contiguous[name] = values.cast(pa.string())
+                contiguous[name] = _as_strings(values)
 
         # Arrow refuses lists in CSV, and text after numbers
         try:
@@ -378,13 +378,22 @@ def _escape_values(values: OutputColumn) -> OutputColumn:
 
     # Arrow has nulls, and bytes that are no text
     try:
-        cells = values.cast(pa.string()).to_pylist()
+        cells = _as_strings(values).to_pylist()
     except pa.ArrowInvalid as error:
         raise TableError(
             "A column of --id or --keep has bytes that are no text: leave it out, or leave out "
             "--escape-formulas."
         ) from error
     return pa.array([cell if cell is None else _escape(cell) for cell in cells], pa.string())
+
+
+def _as_strings(text: pa.Array) -> pa.Array:
+    """Return text as Arrow's plain type; older versions of Arrow cannot cast from views."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(text.type):
+        return pa.array(text.to_pylist(), pa.string())
+    return text.cast(pa.string())
 
 
 def number_names(what: str, width: int) -> list[str]:
