@@ -361,7 +361,9 @@ class Search:
             prepared = pilot.prepared
             c = self.sizes.landmarks(prepared.candidate, self.sizes.n_in_folds)
             first = pilot.trial.folds[0].solution
-            steps = pilot.steps if self.data.uses_folds else long_steps
+            steps = long_steps
+            if self.data.uses_folds:
+                steps = pilot.steps
             trial = CandidateTrial.after(first, prepared, c, steps, self.work)
             trials.append(trial)
         return trials
